@@ -45,51 +45,50 @@ def replay(
     seen: str | None = None,
     audited: ArrayLike | None = None,
 ) -> Trace:
-    """Run a policy over a sequence: for each row decide, then learn its labels.
+    """Run a policy over a sequence: decide each row, then learn its labels.
 
     Parameters
     ----------
     policy : Policy
-        For example ``omma.OMMA("macro_f1")``.
+        For example ``omma.Auto("macro_f1")``.
     eta : array-like, sparse matrix, frame or tensor of shape (n, m), or (n,) for a binary problem
-        Probability of each label in each row. pandas and polars frames and torch tensors are read
-        as they are. Or an ``omma.Batch`` with all of eta, y and weights, read before.
+        Probability of each label in each row. pandas and polars frames and torch tensors are
+        accepted. Or an ``omma.Batch`` that contains eta, y and weights.
     y : as eta, or class ids of shape (n,), optional
-        True labels. They may be left out with ``feedback="estimates"``. Columns of a frame are
-        matched with those of eta by name; class names stand for ids where names are known. Class
-        ids are the names of the columns where these are whole numbers, as of a frame with the
-        columns 1, 2, 3, and else their places. Rows go by their place: where pandas gives eta, y
-        or weights an index, and two of them differ in its values or their order, they are refused.
-        A default index (0, 1, …) goes with any other, but not with the same numbers in another
-        order. Labels that are NaN are unknown: of whole rows, where probabilities are counted, or
-        of some entries; known ones then count where they are (see the page on missing labels).
+        True labels. They may be omitted with ``feedback="estimates"``. NaN is unknown, for whole
+        rows or single entries; see "Missing labels".
+
+        Columns of frames are matched by name. Class ids are positions, or column names if these
+        are whole numbers (a frame with the columns 1, 2, 3) or if names are known. Rows are matched
+        by position. If eta, y and weights have pandas indexes that differ, they are refused; a
+        default index (0, 1, …) fits any other index except the same numbers in another order.
     metric : str or Metric, optional
-        What to measure by; default the policy's own.
+        The metric of ``trace.value``; default the policy's own.
     seed : int, optional
-        Take the rows in the order ``numpy.random.default_rng(seed).permutation(n)``; None keeps
-        theirs.
+        Shuffle the rows by ``numpy.random.default_rng(seed).permutation(n)``. None keeps their
+        order.
     weights : array-like of shape (n,), optional
         A row of weight w counts as w rows with the same decision. Weights are not costs: all
         rows share one rule. For a cost of each row see ``omma.metrics.RowCosts``.
     predictions : bool
-        Keep the predictions. Where a row has fewer than k labels of probability above zero, the
-        lowest other labels fill up, and a warning says in how many rows; ``at_most`` has none.
+        Keep the predictions. With k, a row with fewer than k probabilities above zero is filled up
+        with the lowest other labels, and a warning says in how many rows.
     checkpoints : int or array-like
-        How many places at most, evenly spaced, to take ``trace.history`` at; or the numbers of
-        rows. Of sparse rows with very many labels fewer places are taken: a look takes a pass over
-        all labels, and would take longer than deciding.
+        The number of evenly spaced points of ``trace.history``, or the row numbers themselves.
+        Sparse rows with very many labels have fewer points, because each takes a pass over all
+        labels.
     progress : bool
         Show a progress bar.
     gap : bool
-        Estimate also what could still be gained: ``trace.gap``, and at the checkpoints
-        ``trace.history.gaps``. A replay then takes three to four times as long.
+        Also estimate how much could still be gained: ``trace.gap``, and ``trace.history.gaps`` at
+        the checkpoints. A replay then takes three to four times as long.
     seen : {None, "predicted"}
-        "predicted" says that labels are seen only where they were predicted, as clicks are of what
-        was shown: all others in y are ignored. What needs them is then estimated, and says so; see
-        the page on labels seen only where predicted.
+        "predicted": labels are seen only where they were predicted, like clicks on shown items.
+        Other entries of y are ignored, and values that need them are estimates; see "Labels seen
+        only where predicted".
     audited : array-like of shape (n,), optional
-        With ``seen="predicted"``, True for rows whose labels were all looked up. They must be
-        chosen at random, whatever their probabilities.
+        With ``seen="predicted"``: True for rows whose labels were all checked. Choose these rows at
+        random, independently of their probabilities.
 
     Returns
     -------

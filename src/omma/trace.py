@@ -121,28 +121,28 @@ class History:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a policy did on a sequence.
+    """The result of ``omma.replay``: decisions, counts and values of a policy on a sequence.
 
     Attributes
     ----------
     policy : Policy
     metric : Metric
-        What ``value`` and ``history`` are measured by.
+        The metric of ``value`` and ``history``.
     counts : Counts or None
-        True labels against predictions, without prior; None where labels were not given.
+        Counts of true labels and predictions, without the prior; None without labels.
     predictions : ndarray, sparse matrix, frame, tensor or None
-        Indicators in eta's shape and order, int8 or CSR; of a frame, a frame of the same library
-        with the same columns and index, of a tensor a tensor. None if they were not kept.
+        Indicators in the shape, order and type of eta: int8 arrays, CSR matrices, frames with the
+        same columns and index, or tensors. None if they were not kept.
     history : History or None
-        The metric so far.
+        The running metric.
     state : State
-        The policy's own state; with ``feedback="estimates"`` it counts probabilities.
+        The state of the policy; with ``feedback="estimates"`` it counts probabilities.
     seconds : float
         Time of the replay, without compilation.
     names : list of str or None
-        The names of the labels, where eta or y is a frame.
+        The names of the labels, if eta or y is a frame.
     gap : Gap or None
-        What could still be gained at the end, where ``gap=True`` asked for it.
+        How much could still be gained at the end, with ``gap=True``.
     """
 
     policy: Policy
@@ -159,15 +159,15 @@ class Trace:
 
     @cached_property
     def rule(self) -> Rule:
-        """The policy's rule after the last row, with the names of the labels where known.
+        """The policy's rule after the last row, with label names if known.
 
-        Under limits it is at the mean price of each, which wanders less than the last one.
+        With limits, the rule uses the mean of each price, which fluctuates less than the last one.
         """
         return self.policy.rule(self.state).named(self.names)
 
     @cached_property
     def limits(self) -> tuple[LimitStatus, ...]:
-        """How the limits of the policy stand at the end.
+        """The status of the policy's limits at the end.
 
         >>> import omma
         >>> eta, y = omma.datasets.long_tail(n=4000, m=20, seed=0)

@@ -308,30 +308,29 @@ def _header(entry: dict[str, Any], learner: OnlineClassifier) -> dict[str, Any]:
 
 
 class Journal:
-    """Writes down whatever a learner decides by id and learns, before it counts.
+    """Write every decision by id and every label of a learner to disk, before it is counted.
 
-    A folder holds the learner as it was at some time (a snapshot), and a log of all that happened
-    since. Every call is in the hands of the system before it returns: ``kill -9`` loses nothing, at
-    any point. A power cut may lose what was not yet synced to the disk. ``Journal.resume`` gives
-    the same learner again, to the last bit. A decision without an id is written down with its
-    labels. What a learner has, its journal has, too: ``with omma.Journal(folder, learner) as
-    learner`` is as good.
+    The folder has a snapshot of the learner, and a log of all calls since. A call is written to the
+    operating system before it returns, so ``kill -9`` loses nothing. A power cut may lose calls
+    that were not yet synced to disk. ``Journal.resume`` restores the same learner, to the last bit.
+    A decision without an id is written together with its labels. The journal has all methods of the
+    learner: ``with omma.Journal(folder, learner) as learner`` works, too.
 
-    A call that cannot be written, as on a full disk, is refused: nothing of it stays in the
-    journal or in the learner, and it may be tried again. After a failed sync, and after an
-    interrupt while a call was counted, the call is taken back and the journal refuses all further
-    ones until it is closed and resumed. A forked process cannot write to the journal of its parent.
+    A call that cannot be written, for example on a full disk, is refused. Neither the journal nor
+    the learner changes, and the call may be repeated. After a failed sync, or an interrupt while a
+    call was counted, the call is undone, and the journal refuses further calls until it is closed
+    and resumed. A forked process cannot write to the journal of its parent.
 
     Parameters
     ----------
     folder : str or Path
-        Made if it is not there. One process at a time may use it.
+        Created if it does not exist. Only one process at a time may use it.
     learner : OnlineClassifier
-        From now on all it does is written down, until the journal is closed.
+        Its calls are written to the journal until the journal is closed.
     sync : int
-        Have the disk keep what was written after so many calls; 1 is safest and slowest.
+        Sync to disk after every ``sync`` calls; 1 is safest and slowest.
     snapshot_every : int
-        Save the learner and begin a new log after so many calls.
+        Save the learner and start a new log after every ``snapshot_every`` calls.
 
     Examples
     --------
@@ -339,7 +338,7 @@ class Journal:
     >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2)
     >>> with omma.Journal("served", learner):
     ...     prediction = learner.predict([0.9, 0.2], id="a")
-    >>> with omma.Journal.resume("served") as journal:  # after a crash, or whenever
+    >>> with omma.Journal.resume("served") as journal:  # for example after a crash
     ...     journal.learner.update([1, 0], id="a")
     ...     journal.learner.counts.n
     1.0

@@ -61,35 +61,33 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         A river classifier, multi-label classifier, or pipeline that ends in one. It must have
         `predict_proba_one`.
     metric
-        What to maximize: a name, such as `"f1"` for yes or no, `"multiclass_gmean"` for one class a
-        row, `"macro_f1"` for classes or labels; or a metric of `omma.metrics`.
+        The metric to maximize: a name, such as `"f1"` for binary problems, `"multiclass_gmean"` for
+        one class per row, `"macro_f1"` for classes or labels; or a metric of `omma.metrics`.
     k
-        How many labels a row gets exactly, for a multi-label model. By default each label is
-        predicted where that gains. One class a row is 1 by itself.
+        The exact number of labels per row, for a multi-label model. By default, each label that
+        raises the metric is predicted. For one class per row it is always 1.
     feedback
-        By default `Auto` decides, which counts labels and probabilities and needs no choice. Given,
-        plain OMMA decides: `"labels"` counts true labels, `"estimates"` the model's probabilities
-        in their place.
+        By default, `Auto` decides, which uses labels and probabilities. If given, plain OMMA
+        decides: `"labels"` counts true labels, `"estimates"` counts the model's probabilities
+        instead.
     prior
-        Of plain OMMA: added to each of the four cells of each label when a decision is made,
-        1e-6 where only `feedback` is given.
+        The prior of plain OMMA, added to each of the four cells of each label; 1e-6 if only
+        `feedback` is given.
     subject_to
-        What must hold while the metric is maximized, such as `"precision >= 0.9"`, `"recall[spam]
-        >= 0.8"` or a list of these; see `omma.at_least`. `limits` says how they stand.
+        Constraints, such as `"precision >= 0.9"`, `"recall[spam] >= 0.8"` or a list of these; see
+        `omma.at_least`. `limits` has their status.
     pos_val
-        Value to treat as "positive", for a metric of yes or no. It must be given where labels are
-        text.
+        Value to treat as "positive", for a binary metric. Required if labels are text.
     hedge
-        Whether to follow, of the model's own decisions and the tuned ones, those by which the
-        metric over the whole stream will be higher, as far as the rows so far tell. By default
-        where `Auto` decides, and nothing is said by `subject_to`, of which the model's own
-        decisions know nothing.
+        Whether to switch between the model's own decisions and the tuned ones, to whichever gives
+        the higher metric over the whole stream, as estimated from the rows so far. By default,
+        True with `Auto` and without `subject_to`, which the model's own decisions ignore.
     max_pending
-        How many decisions may wait for their labels. Beyond it, the oldest is forgotten, and such
-        a row is decided again when its label comes.
+        The largest number of decisions that wait for labels. Beyond it, the oldest is dropped, and
+        its row is decided again when the label comes.
     at_most
-        For a multi-label model, the labels that gain, but no more than so many a row; without `k`.
-        While fewer labels are known, it changes nothing.
+        For a multi-label model, the labels that raise the metric, up to this number per row; not
+        with `k`. While fewer labels are known, it has no effect.
 
     Examples
     --------
