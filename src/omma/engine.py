@@ -18,7 +18,7 @@ from omma.kernels.counts import Both, PartialLabels
 from omma.kernels.gains import POINT
 from omma.kernels.layout import FIELDS, OFFSET, SLOPE, SUM_TP, WORK
 from omma.kernels.replay import Sparse
-from omma.kernels.row import Memory, Spec
+from omma.kernels.row import Gaps, Memory, Spec
 from omma.plan import Plan
 from omma.rows.row import PartlyKnown, Row, refuse_indicators, refuse_row
 from omma.sliding_window import SlidingWindow
@@ -199,19 +199,23 @@ class Engine:
 
         Only where decisions look at probabilities ``eta`` is looked at. A ``late`` row was counted
         without its labels when it was decided. ``audit`` is not zero where labels were seen because
-        of the decision (``omma.kernels.row.Row``).
+        of the decision (``omma.kernels.row.Gaps``).
         """
-        state, true, unknown = self.state, y, NO_IDS
+        state = self.state
+        true: Any = y
+        gaps: Gaps | None = None
         if isinstance(y, PartlyKnown):
-            true, unknown = y
+            true = y.true
+            gaps = Gaps(y.unknown, float(audit))
             state.allow_partial_labels()
         if audit:
+            gaps = gaps or Gaps(NO_IDS, float(audit))
             state.allow_unseen()
         # Where labels alone are counted, nothing was when the row was decided: late is as usual.
         late = late and "labels" in state.sets
         if state.window is not None:
             self._make_room(state.window, eta, true, prediction)
-        options = (unknown, float(weight), y is not None, late, float(audit))
+        options = (float(weight), y is not None, late, gaps)
         if prediction.itemsize == 4:  # label ids, not int8 indicators
             labels, values = eta if isinstance(eta, tuple) else (NO_IDS, NO_NUMBERS)
             ids: Any = NO_IDS if true is None else true

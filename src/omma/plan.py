@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from omma.kernels.calibrate import SQUASH, SURE
 from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
 from omma.kernels.gains import compiled
-from omma.kernels.limits import MEAN, OnEstimates, OnLabels
+from omma.kernels.layout import PRESENT, VALUES
+from omma.kernels.limits import MEAN, Limits
 from omma.kernels.objectives import (
     CostMatrix,
     FixedRules,
@@ -125,9 +126,16 @@ class Plan:
 
     def spec(self, state: State) -> Spec:
         """What is done with a row."""
-        budget, select = self.budget, selector_address(self.budget)
-        prior = float(self.prior)
-        return Spec(self.objective, prior, budget, select, self.feedback(state), state.m)
+        certain = 0 if self.matrix is None else state.m
+        return Spec(
+            self.objective,
+            float(self.prior),
+            self.budget,
+            certain,
+            selector_address(self.budget),
+            self.feedback(state),
+            state.m,
+        )
 
     def prices(self, state: State, mu: NDArray[np.float64] | None = None) -> Any:
         """The limits with the prices of a state, or with others."""
@@ -135,9 +143,9 @@ class Plan:
         if self.limits is None or prices is None:
             return None
         on_estimates = "labels" in state.sets and "known" not in state.sets
-        kind = OnEstimates if on_estimates else OnLabels
+        degrees = VALUES if on_estimates else PRESENT
         mu = prices.mu if mu is None else mu
-        return kind(*self.limits, mu, prices.mean, prices.spread, prices.rates)
+        return Limits(*self.limits, mu, prices.mean, prices.spread, prices.rates, degrees)
 
 
 def fixed_plan(

@@ -80,14 +80,15 @@ def extras_of(
     audits: NDArray[np.float64] = NO_NUMBERS,
 ) -> kernel.Extras:
     """What comes with some rows beside probabilities and labels."""
-    unknown = None if labels is None else labels.unknown_of(rows)
+    unknown, gaps = None if labels is None else labels.unknown_of(rows), None
+    if unknown is not None or len(audits):
+        gaps = kernel.BlockGaps(*(unknown or (NO_ROWS, NO_ROWS, NO_IDS)), audits)
     return kernel.Extras(
         NO_FLAGS if labels is None else labels.known_of(rows),
         labels is not None,
-        *((NO_ROWS, NO_ROWS, NO_IDS) if unknown is None else unknown),
+        gaps,
         weights[rows] if len(weights) else weights,
         picks,
-        audits,
     )
 
 

@@ -114,9 +114,7 @@ class Certificate:
         weights = self._in_units(np.array([weight]))
         is_sparse = isinstance(row, tuple)
         lists = (NO_IDS, NO_ROWS, NO_ROWS) if true is None else (true, *list_bounds(true))
-        extras = Extras(
-            NO_FLAGS, true is not None, NO_ROWS, NO_ROWS, NO_IDS, weights, NO_IDS, NO_NUMBERS
-        )
+        extras = Extras(NO_FLAGS, true is not None, None, weights, NO_IDS)
         self._certify(is_sparse, block_of_row(row), lists, extras, len(row[0]) if is_sparse else 0)
         chosen = self._engine.decide(row)
         self._engine.learn(row, None, chosen, float(weights[0]))

@@ -20,13 +20,13 @@ from omma.kernels.replay import (
 
 
 @helper
-def fit_known(row, calibrator, columns, work, place, labels, width, m):
-    """Learn from a row, less its labels that are unknown."""
-    for i in range(row.unknown.shape[0]):
-        at = position_in(place, labels, row.unknown[i])
-        if at >= 0:
-            work[VALUES, at] = 0.0  # of which nothing is learned
-    fit(calibrator, columns, work, row.weight, 1.0, width, m)
+def forget_unknown(gaps, work, place, labels):
+    """Take unknown labels out of a row: nothing is learned of a probability of zero."""
+    if gaps is not None:
+        for i in range(gaps.unknown.shape[0]):
+            at = position_in(place, labels, gaps.unknown[i])
+            if at >= 0:
+                work[VALUES, at] = 0.0
 
 
 @entry
@@ -43,7 +43,8 @@ def calibrate_dense(eta, rows, true, true_rows, extras, calibrator, columns, wor
         center(calibrator, columns, work, row.weight, width)
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
-            fit_known(row, calibrator, columns, work, None, None, width, m)
+            forget_unknown(row.gaps, work, None, None)
+            fit(calibrator, columns, work, row.weight, 1.0, width, m)
     return rows.shape[0]
 
 
@@ -61,7 +62,7 @@ def calibrate_sparse(
             return t
         width = padded(count)
         clear_rest(work[VALUES], count, width)
-        gather_calibration(calibrator, table, labels, columns, 0)
+        gather_calibration(table, labels, columns, 0)
         calibrate(calibrator, columns, work, width)
         for i in range(count):
             out[written + i] = work[VALUES, i]
@@ -74,6 +75,7 @@ def calibrate_sparse(
                 at = position_in(sparse.place, labels, true_ids[i])
                 if at >= 0:
                     work[PRESENT, at] = 1.0
-            fit_known(row, calibrator, columns, work, sparse.place, labels, width, m)
-        scatter_calibration(calibrator, columns, table, labels)
+            forget_unknown(row.gaps, work, sparse.place, labels)
+            fit(calibrator, columns, work, row.weight, 1.0, width, m)
+        scatter_calibration(columns, table, labels)
     return starts.shape[0]

@@ -212,21 +212,6 @@ def see_corrected_totals(feedback, columns, totals, seen, m):
 
 
 @helper
-def count(degrees, flags, weight, columns, first, width):
-    """Add a row to a set of counts; ``degrees`` is to what degree each label is present."""
-    tp, predicted, positive = (
-        columns[first + TP],
-        columns[first + PREDICTED],
-        columns[first + POSITIVE],
-    )
-    for i in range(width):
-        added = weight * degrees[i]
-        tp[i] += added * flags[i]
-        predicted[i] += weight * flags[i]
-        positive[i] += added
-
-
-@helper
 def row_sums(degrees, flags, width):
     """Sums over a row's labels: Σ degree·flag, Σ flag, Σ degree."""
     hits, predicted, present = np.int64(0), np.int64(0), np.int64(0)
@@ -239,13 +224,26 @@ def row_sums(degrees, flags, width):
 
 @helper
 def count_set(which, sums, degrees, flags, weight, columns, totals, width):
-    """Add a row to a set of counts, to its number of rows and, where wanted, to its sums."""
+    """Add a row to a set of counts, to its number of rows and, where wanted, to its sums.
+
+    ``degrees`` is to what degree each label is present: 0 or 1, or its probability.
+    """
+    first = 3 * which
+    tp, predicted, positive = (
+        columns[first + TP],
+        columns[first + PREDICTED],
+        columns[first + POSITIVE],
+    )
+    for i in range(width):
+        added = weight * degrees[i]
+        tp[i] += added * flags[i]
+        predicted[i] += weight * flags[i]
+        positive[i] += added
     totals[which, N] += weight
-    count(degrees, flags, weight, columns, 3 * which, width)
     if sums > 0:
-        hits, predicted, present = row_sums(degrees, flags, width)
+        hits, chosen, present = row_sums(degrees, flags, width)
         totals[which, SUM_TP] += weight * hits
-        totals[which, SUM_PREDICTED] += weight * predicted
+        totals[which, SUM_PREDICTED] += weight * chosen
         totals[which, SUM_POSITIVE] += weight * present
 
 

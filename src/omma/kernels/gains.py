@@ -408,22 +408,3 @@ def weigh_costs(objective, cells, memory, labels, pick, width):
         if eta > 0.0:
             for j in range(matrix.shape[0]):
                 work[OFFSET, j] += eta * matrix[i, j]
-
-
-# Candidates.
-
-
-@by_kind
-def is_candidate(objective, eta, i, m):
-    """Whether a label may be chosen: its probability is above zero, except with costs."""
-
-
-@is_candidate.case()
-def is_probable(objective, eta, i, m):
-    return eta > 0.0
-
-
-@is_candidate.case(CostMatrix)
-def is_label(objective, eta, i, m):
-    """Columns are padded: not every position is a label."""
-    return i < m

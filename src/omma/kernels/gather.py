@@ -108,44 +108,36 @@ def scatter_both(feedback, table, labels, columns):
 
 
 @helper
-def gather(feedback, memory, labels, start):
+def gather(feedback, calibrator, pace, columns, table, labels, start):
     """Gather all numbers of a row's labels, from position ``start`` on."""
-    columns, table = memory.columns, memory.table
     gather_counts(feedback, table, labels, columns, start)
-    gather_judged(memory.pace, table, labels, columns, start)
-    gather_calibration(memory.calibrator, table, labels, columns, start)
-
-
-@helper
-def gather_judged(pace, table, labels, columns, start):
     if pace is not None:
         gather_set(JUDGED, table, labels, columns, start)
-
-
-@helper
-def gather_calibration(calibrator, table, labels, columns, start):
     if calibrator is not None:
-        for i in range(start, labels.shape[0]):
-            j = labels[i]
-            columns[BIAS, i], columns[PRECISION, i] = table[BIAS, j], table[PRECISION, j]
-            columns[MEAN, i], columns[ENTRIES, i] = table[MEAN, j], table[ENTRIES, j]
+        gather_calibration(table, labels, columns, start)
 
 
 @helper
-def scatter(place, feedback, calibrator, pace, columns, table, labels):
-    """Put all numbers of a row's labels back; a dense row (no ``place``) has nothing to put."""
-    if place is None:
-        return
+def gather_calibration(table, labels, columns, start):
+    for i in range(start, labels.shape[0]):
+        j = labels[i]
+        columns[BIAS, i], columns[PRECISION, i] = table[BIAS, j], table[PRECISION, j]
+        columns[MEAN, i], columns[ENTRIES, i] = table[MEAN, j], table[ENTRIES, j]
+
+
+@helper
+def scatter(feedback, calibrator, pace, columns, table, labels):
+    """Put all numbers of a row's labels back."""
     scatter_counts(feedback, table, labels, columns)
     if pace is not None:
         scatter_set(JUDGED, table, labels, columns)
-    scatter_calibration(calibrator, columns, table, labels)
+    if calibrator is not None:
+        scatter_calibration(columns, table, labels)
 
 
 @helper
-def scatter_calibration(calibrator, columns, table, labels):
-    if calibrator is not None:
-        for i in range(labels.shape[0]):
-            j = labels[i]
-            table[BIAS, j], table[PRECISION, j] = columns[BIAS, i], columns[PRECISION, i]
-            table[MEAN, j], table[ENTRIES, j] = columns[MEAN, i], columns[ENTRIES, i]
+def scatter_calibration(columns, table, labels):
+    for i in range(labels.shape[0]):
+        j = labels[i]
+        table[BIAS, j], table[PRECISION, j] = columns[BIAS, i], columns[PRECISION, i]
+        table[MEAN, j], table[ENTRIES, j] = columns[MEAN, i], columns[ENTRIES, i]

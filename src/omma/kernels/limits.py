@@ -32,7 +32,6 @@ from omma.kernels.layout import (
     OWN,
     POSITIVE,
     PREDICTED,
-    PRESENT,
     SLOPE,
     SUM_POSITIVE,
     SUM_PREDICTED,
@@ -66,13 +65,15 @@ BEYOND: Final = 100.0  # a price that limits within reach hardly have
 LATELY: Final = 2.0  # row t weighs t ** LATELY in the mean of a price
 
 
-class OnLabels(NamedTuple):
-    """Limits on what true labels say, with their prices ``mu``.
+class Limits(NamedTuple):
+    """Limits with their prices ``mu``; all arrays but ``rates`` have a row for each limit.
 
     ``mean`` is the mean position of each price so far (see ``position_of``), later rows weighing
     more: a price wanders around what it should be, and a fixed rule is better off at its mean.
     ``spread`` has sums of squares of excesses. ``rates`` has the sum of the recalls of labels that
-    occurred, and their number; it is empty where no limit asks for it.
+    occurred, and their number; it is empty where no limit asks for it. ``degrees`` is the row of
+    ``work`` that says to what degree labels are present: PRESENT, or VALUES where limits are held
+    on what probabilities say.
     """
 
     numbers: Any
@@ -82,18 +83,7 @@ class OnLabels(NamedTuple):
     mean: Any
     spread: Any
     rates: Any
-
-
-class OnEstimates(NamedTuple):
-    """Limits on what probabilities say."""
-
-    numbers: Any
-    kinds: Any
-    labels: Any
-    mu: Any
-    mean: Any
-    spread: Any
-    rates: Any
+    degrees: int
 
 
 @by_kind
@@ -233,42 +223,21 @@ def all_have_room(limits, feedback, table, totals, unit):
     return without == 0
 
 
-@by_kind
-def degrees_of(limits):
-    """Which row of ``work`` says to what degree labels are present."""
-
-
-@degrees_of.case(OnLabels)
-def degrees_of_labels(limits):
-    return PRESENT
-
-
-@degrees_of.case(OnEstimates)
-def degrees_of_estimates(limits):
-    return VALUES
-
-
 @helper
-def move(limits, spec, memory, row, steady, counted, place, labels, width):
+def move(limits, spec, memory, weight, steady, counted, place, labels, width):
     """Move each price by the excess of a row that was counted.
 
     ``steady`` says to move limits that need no labels, ``counted`` those that do. None of the
     limits on estimates needs labels.
     """
-    if limits is None:
-        return
-    if degrees_of(limits) == VALUES:
+    if limits.degrees == VALUES:
         counted = steady
-    if row.weight > 0.0 and (steady or counted):
-        move_prices(limits, spec, memory, row, steady, counted, place, labels, width)
-
-
-@helper
-def move_prices(limits, spec, memory, row, steady, counted, place, labels, width):
-    table, totals, work, weight = memory.table, memory.totals, memory.work, row.weight
+    if not (weight > 0.0 and (steady or counted)):
+        return
+    table, totals, work = memory.table, memory.totals, memory.work
     feedback, m = spec.feedback, spec.m
     unit = counted_unit(memory.pace, memory.window)
-    degrees = work[degrees_of(limits)]
+    degrees = work[limits.degrees]
     hits, predictions, presences = row_sums(degrees, work[FLAGS], width)
     likely, _, expected = row_sums(work[VALUES], work[FLAGS], width)
     recalls, occurred = 0.0, 0.0

@@ -17,7 +17,7 @@ from omma.kernels.layout import (
     VALUES,
     N,
 )
-from omma.kernels.row import Row, decide, learn
+from omma.kernels.row import Gaps, Row, decide, learn
 
 
 class Extras(NamedTuple):
@@ -25,12 +25,18 @@ class Extras(NamedTuple):
 
     known: Any  # (rows,) uint8: 0 where labels of a row are not known; empty: all are, or none
     labelled: bool  # whether labels are there at all
-    unknown_starts: Any  # (rows,): labels unknown in rows labelled in part; empty without such rows
-    unknown_ends: Any
-    unknown_ids: Any
+    gaps: Any  # BlockGaps; None where every row has all of its labels or none
     weights: Any  # (rows,)
     picks: Any  # (rows,): which of several fixed rules decides
-    audits: Any  # (rows,): see ``Row.audit``; empty where labels do not depend on decisions
+
+
+class BlockGaps(NamedTuple):
+    """Which labels of a block of rows nobody knows."""
+
+    starts: Any  # (rows,): where the unknown labels of each row stand in ``ids``; may be empty
+    ends: Any
+    ids: Any
+    audits: Any  # (rows,): see ``Gaps.audit``; empty where labels do not depend on decisions
 
 
 class Marks(NamedTuple):
@@ -47,12 +53,25 @@ def row_at(extras, t, late):
     """What comes with row t."""
     weight = extras.weights[t] if extras.weights.shape[0] > 0 else 1.0
     known = extras.known.shape[0] == 0 or extras.known[t] != 0
+    gaps = gaps_at(extras.gaps, t)
+    labelled = extras.labelled and (known or has_unknown(gaps))
+    return Row(weight, labelled, late, gaps)
+
+
+@helper
+def gaps_at(gaps, t):
+    if gaps is None:
+        return None
     begin, end = np.int64(0), np.int64(0)
-    if extras.unknown_starts.shape[0] > 0:
-        begin, end = extras.unknown_starts[t], extras.unknown_ends[t]
-    labelled = extras.labelled and (known or begin < end)
-    audit = extras.audits[t] if extras.audits.shape[0] > 0 else 0.0
-    return Row(weight, labelled, late, extras.unknown_ids[begin:end], audit)
+    if gaps.starts.shape[0] > 0:
+        begin, end = gaps.starts[t], gaps.ends[t]
+    audit = gaps.audits[t] if gaps.audits.shape[0] > 0 else 0.0
+    return Gaps(gaps.ids[begin:end], audit)
+
+
+@helper
+def has_unknown(gaps):
+    return False if gaps is None else gaps.unknown.shape[0] > 0
 
 
 @helper
@@ -190,6 +209,13 @@ def clear_rest(column, start, width):
 
 
 @helper
+def gather_row(spec, memory, labels, start):
+    """Gather the numbers of a row's labels, from position ``start`` on."""
+    columns, table = memory.columns, memory.table
+    gather(spec.feedback, memory.calibrator, memory.pace, columns, table, labels, start)
+
+
+@helper
 def append_label(j, count, sparse, spec, memory):
     """Append a label that the row does not store, with probability zero; returns its position.
 
@@ -199,8 +225,7 @@ def append_label(j, count, sparse, spec, memory):
     sparse.ids[count] = j
     sparse.place[j] = count
     work[VALUES, count] = work[FLAGS, count] = work[PRESENT, count] = 0.0
-    labels = sparse.ids[: count + 1]
-    gather(spec.feedback, memory, labels, count)
+    gather_row(spec, memory, sparse.ids[: count + 1], count)
     return count
 
 
@@ -238,7 +263,7 @@ def decide_labels(labels, values, pick, sparse, spec, memory):
     width = padded(count)
     clear_rest(work[VALUES], count, width)
     row_labels = sparse.ids[:count]
-    gather(spec.feedback, memory, row_labels, 0)
+    gather_row(spec, memory, row_labels, 0)
     short = decide(spec, memory, sparse.place, row_labels, pick, width)
     if short:
         count = fill_up_sparse(spec.budget, count, sparse, spec, memory)
@@ -321,7 +346,7 @@ def set_decided(labels, values, chosen, sparse, spec, memory):
         return count
     row_labels, width = sparse.ids[:count], padded(count)
     clear_rest(work[VALUES], count, width)
-    gather(spec.feedback, memory, row_labels, 0)
+    gather_row(spec, memory, row_labels, 0)
     calibrate(memory.calibrator, memory.columns, work, width)
     clear_rest(work[FLAGS], 0, width)
     for i in range(chosen.shape[0]):

@@ -9,8 +9,6 @@ a row beside probabilities and labels. What a policy does not use is None, and c
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from omma.kernels import classes  # noqa: F401 (adds its cases to those of gains)
 from omma.kernels.calibrate import LABELLED, calibrate, center, fit
 from omma.kernels.counts import (
@@ -25,7 +23,7 @@ from omma.kernels.counts import (
     see_totals,
 )
 from omma.kernels.decay import counted_unit, grow, unit_of
-from omma.kernels.gains import LABELS, PRIOR, is_candidate, weigh_labels
+from omma.kernels.gains import LABELS, PRIOR, weigh_labels
 from omma.kernels.gather import scatter
 from omma.kernels.jit import by_kind, call, helper, numbers_at
 from omma.kernels.layout import (
@@ -34,13 +32,11 @@ from omma.kernels.layout import (
     FLAGS,
     JUDGED,
     MISSED,
-    OFFSET,
     POSITIVE,
     PREDICTED,
     PRESENT,
     RANKS,
     SEEN,
-    SLOPE,
     TP,
     UNREPORTED,
     UNSEEN,
@@ -48,7 +44,6 @@ from omma.kernels.layout import (
     N,
 )
 from omma.kernels.limits import add_prices, move, position_in
-from omma.kernels.select import rank
 from omma.kernels.window import remember, slide
 
 
@@ -58,7 +53,8 @@ class Spec(NamedTuple):
     objective: Any  # what is maximized: ``gains.Weighed``, or ``FixedRules`` or ``CostMatrix``
     prior: float  # λ
     budget: int  # k labels a row, −k at most k, 0 without a budget
-    select: int  # address of the function that flags the best labels (``select``)
+    certain: int  # labels before this one are candidates even at probability zero: m with costs
+    select: int  # address of the function that flags labels (``select``)
     feedback: Any  # what is counted (``counts``)
     m: int  # the number of labels
 
@@ -73,7 +69,7 @@ class Memory(NamedTuple):
     point: Any  # (POINT,): where the gradient is taken (``gains``)
     calibrator: Any  # Learning, Settled or None
     pace: Any  # (PACE,) where the past decays, else None
-    limits: Any  # OnLabels, OnEstimates or None
+    limits: Any  # Limits or None
     window: Any  # Recent or None
 
 
@@ -83,40 +79,16 @@ class Row(NamedTuple):
     weight: float
     labelled: bool  # its labels are known, all of them or all but those listed as unknown
     late: bool  # it was decided, and counted without labels, before
+    gaps: Any  # Gaps, or None in loops over rows that have all of their labels or none
+
+
+class Gaps(NamedTuple):
+    """Which labels of a row nobody knows."""
+
     unknown: Any  # ids of labels that are not known, in a row labelled in part
     # Where labels are seen because of the decision: −1 where only predicted labels are seen; in an
     # audited row, the weight in calibration of entries that were not predicted. Else 0.
     audit: float
-
-
-@helper
-def flag_gains(objective, work, m, width):
-    """Without a budget: flag every candidate that gains."""
-    for i in range(width):
-        eta = work[VALUES, i]
-        gain = work[SLOPE, i] * eta + work[OFFSET, i]
-        flag = (gain >= 0.0) & is_candidate(objective, eta, i, m)
-        work[FLAGS, i] = 1.0 if flag else 0.0
-
-
-@helper
-def rank_gains(objective, work, m, width):
-    """With a budget: rank all candidates by their gains."""
-    ranks = work[RANKS].view(np.int64)
-    for i in range(width):
-        eta = work[VALUES, i]
-        gain = work[SLOPE, i] * eta + work[OFFSET, i]
-        ranks[i] = rank(gain if is_candidate(objective, eta, i, m) else -np.inf)
-
-
-@helper
-def choose(spec, work, width):
-    """Flag the labels of a row; returns whether there are fewer candidates than the budget."""
-    if spec.budget == 0:
-        flag_gains(spec.objective, work, spec.m, width)
-        return False
-    rank_gains(spec.objective, work, spec.m, width)
-    return call(spec.select, spec.budget, numbers_at(work), work.shape[1], width) != 0
 
 
 @helper
@@ -131,26 +103,22 @@ def look(spec, memory):
 
 
 @by_kind
-def weigh_seen(feedback, objective, memory, labels, pick, width):
-    """Write slopes and offsets at the counts that decisions look at."""
+def cells_seen(feedback, columns, seen, rows, width):
+    """The counts of a row's labels that decisions look at, shape (3, width); ``seen`` is room."""
 
 
-@weigh_seen.case()
-def weigh_counted(feedback, objective, memory, labels, pick, width):
+@cells_seen.case()
+def counted_cells(feedback, columns, seen, rows, width):
     """The counts are looked at as they are: the set OWN, the first columns."""
-    weigh_labels(objective, memory.columns, memory, labels, pick, width)
+    return columns
 
 
-@weigh_seen.case(Both)
-@weigh_seen.case(PartialLabels)
-def weigh_corrected(feedback, objective, memory, labels, pick, width):
-    columns, work, rows = memory.columns, memory.work, memory.point[N]
+@cells_seen.case(Both)
+@cells_seen.case(PartialLabels)
+def corrected_cells(feedback, columns, seen, rows, width):
     for i in range(width):
-        tp, predicted, positive = see(feedback, columns, rows, i)
-        work[SEEN + TP, i] = tp
-        work[SEEN + PREDICTED, i] = predicted
-        work[SEEN + POSITIVE, i] = positive
-    weigh_labels(objective, work[SEEN : SEEN + 3], memory, labels, pick, width)
+        seen[TP, i], seen[PREDICTED, i], seen[POSITIVE, i] = see(feedback, columns, rows, i)
+    return seen
 
 
 @helper
@@ -164,82 +132,69 @@ def decide(spec, memory, place, labels, pick, width):
     """
     calibrate(memory.calibrator, memory.columns, memory.work, width)
     feedback, unit = look(spec, memory)
-    weigh_seen(feedback, spec.objective, memory, labels, pick, width)
+    seen = memory.work[SEEN : SEEN + 3]
+    cells = cells_seen(feedback, memory.columns, seen, memory.point[N], width)
+    weigh_labels(spec.objective, cells, memory, labels, pick, width)
     add_prices(
         memory.limits, feedback, unit, memory.columns, memory.table, memory.totals, memory.work,
         place, labels, width, spec.m,
     )  # fmt: skip
-    return choose(spec, memory.work, width)
+    work = memory.work
+    return call(spec.select, spec.budget, spec.certain, numbers_at(work), work.shape[1], width) != 0
 
 
 @helper
-def hide(unknown, memory, weight, counted, unseen, place, labels):
+def hide(gaps, memory, weight, counted, labelled, place, labels, width):
     """Take labels that are unknown out of a row, and note how much each missed.
 
-    Where labels are seen because of the decision (``unseen``), one that was not predicted is not
-    missed: its probability is added to those of labels that nobody saw.
+    Where labels are seen because of the decision, one that was not predicted is seen in an audited
+    row alone. It is not missed: its probability is added to those of labels that nobody saw. A
+    prediction whose label never came is missed.
     """
-    work, table = memory.work, memory.table
-    for i in range(unknown.shape[0]):
-        j = unknown[i]
+    work, table, by_decision = memory.work, memory.table, gaps.audit != 0.0
+    for i in range(gaps.unknown.shape[0]):
+        j = gaps.unknown[i]
         at = position_in(place, labels, j)
-        if unseen and (at < 0 or work[FLAGS, at] <= 0.0):
+        if not by_decision or (at >= 0 and work[FLAGS, at] > 0.0):
             if at >= 0:
-                table[UNSEEN, j] += weight * work[VALUES, at]
-                work[VALUES, at] = work[PRESENT, at] = 0.0
-            continue
-        if at >= 0:
-            work[VALUES, at] = work[FLAGS, at] = work[PRESENT, at] = 0.0
-        table[MISSED, j] += counted
-        table[UNREPORTED, j] += weight
-
-
-@helper
-def note_unseen(row, memory, counted, labels, width):
-    """Keep of a row what its decision let us see, and add up the probabilities of the rest.
-
-    A label that was not predicted is seen in an audited row alone. A prediction whose label never
-    came is missed, as in ``hide``.
-    """
-    work, table = memory.work, memory.table
-    is_known, is_audited = row.labelled, row.labelled and row.audit > 0.0
+                work[VALUES, at] = work[FLAGS, at] = work[PRESENT, at] = 0.0
+            table[MISSED, j] += counted
+            table[UNREPORTED, j] += weight
+        elif at >= 0:
+            table[UNSEEN, j] += weight * work[VALUES, at]
+            work[VALUES, at] = work[PRESENT, at] = 0.0
+    if not by_decision:
+        return
+    is_audited = labelled and gaps.audit > 0.0
     for i in range(width if labels is None else labels.shape[0]):
         j = i if labels is None else labels[i]
         if work[FLAGS, i] > 0.0:
-            if not is_known:
+            if not labelled:
                 table[MISSED, j] += counted
-                table[UNREPORTED, j] += row.weight
+                table[UNREPORTED, j] += weight
                 work[VALUES, i] = work[FLAGS, i] = work[PRESENT, i] = 0.0
         elif is_audited:
-            table[AUDITED_LABELS, j] += row.weight * work[PRESENT, i]
-            table[AUDITED_VALUES, j] += row.weight * work[VALUES, i]
+            table[AUDITED_LABELS, j] += weight * work[PRESENT, i]
+            table[AUDITED_VALUES, j] += weight * work[VALUES, i]
         else:
-            table[UNSEEN, j] += row.weight * work[VALUES, i]
+            table[UNSEEN, j] += weight * work[VALUES, i]
             work[VALUES, i] = work[PRESENT, i] = 0.0
 
 
 @helper
-def fit_audited(calibrator, columns, work, weight, unit, width, m):
+def fit_audited(audit, calibrator, columns, work, weight, unit, width, m):
     """Let the calibrator learn once more from what was audited and not predicted.
 
     Audits stand for the rows around them that were not audited, so they weigh more.
     """
-    if calibrator is not None:
-        kept, rows = work[RANKS], calibrator.shared[LABELLED]
-        for i in range(width):
-            kept[i] = work[VALUES, i]
-            work[VALUES, i] = 0.0 if work[FLAGS, i] > 0.0 else kept[i]
-        fit(calibrator, columns, work, weight, unit, width, m)
-        calibrator.shared[LABELLED] = rows  # it is one row
-        for i in range(width):
-            work[VALUES, i] = kept[i]
-
-
-@helper
-def judge(pace, columns, totals, work, weight, width):
-    """Count labels for reported values, where the counts that decide decay or slide."""
-    if pace is not None:
-        count_set(JUDGED, 0, work[PRESENT], work[FLAGS], weight, columns, totals, width)
+    predicted, rows = work[RANKS], calibrator.shared[LABELLED]
+    for i in range(width):
+        predicted[i] = work[VALUES, i]
+        work[VALUES, i] = 0.0 if work[FLAGS, i] > 0.0 else predicted[i]
+    fit(calibrator, columns, work, (audit - 1.0) * weight, unit, width, m)
+    calibrator.shared[LABELLED] = rows  # it is one row
+    for i in range(width):
+        work[VALUES, i] = predicted[i]
 
 
 @helper
@@ -249,48 +204,56 @@ def learn(spec, memory, row, place, labels, width):
     ``work`` holds its VALUES (calibrated), LOGITS, FLAGS and PRESENT. Algorithm 1:
     C_t = C_{t−1} + C(y_t, ŷ_t); Algorithm 2 has η̂ in place of y.
     """
-    feedback, columns, totals, work = spec.feedback, memory.columns, memory.totals, memory.work
-    window, weight, late = memory.window, row.weight, row.late
-    counted = weight * counted_unit(memory.pace, window)
-    unseen = row.audit != 0.0  # labels are seen because of the decision
-    labelled = row.labelled or unseen
-    partly = unseen or (row.labelled and row.unknown.shape[0] > 0)
-    if not late:
-        center(memory.calibrator, columns, work, weight * unit_of(memory.pace), width)
-        expect(feedback, columns, totals, work, counted, width)
-        if labelled or not needs_labels(feedback):
-            whole = labelled and not partly
-            remember(window, feedback, work, weight, True, whole, labels, width)
-    if partly:
-        # Limits that need no labels look at the whole decision, so they move before it is hidden.
-        scatter(place, feedback, memory.calibrator, memory.pace, columns, memory.table, labels)
-        move(memory.limits, spec, memory, row, not late, False, place, labels, width)
-        hide(row.unknown, memory, weight, counted, unseen, place, labels)
-        if unseen:
-            note_unseen(row, memory, counted, labels, width)
-    if labelled:
-        if partly or late:
-            remember(window, feedback, work, weight, False, True, labels, width)
-        observe(feedback, columns, totals, work, counted, width)
-        judge(memory.pace, columns, totals, work, weight, width)
-        unit = unit_of(memory.pace)
-        fit(memory.calibrator, columns, work, weight, unit, width, spec.m)
-        if row.audit > 1.0:
-            more = (row.audit - 1.0) * weight
-            fit_audited(memory.calibrator, columns, work, more, unit, width, spec.m)
-    scatter(place, feedback, memory.calibrator, memory.pace, columns, memory.table, labels)
-    steady = not late and not partly
-    move(memory.limits, spec, memory, row, steady, labelled, place, labels, width)
-    if not late:
-        age(spec, memory, row, memory.pace, window)
+    learn_with(
+        memory.calibrator, memory.pace, memory.limits, memory.window, row.gaps, spec, memory, row,
+        place, labels, width,
+    )  # fmt: skip
 
 
 @helper
-def age(spec, memory, row, pace, window):
-    """One more row has passed: what was counted is worth a little less, or leaves the window."""
-    if pace is None:
-        return
-    labelled = row.labelled or row.audit != 0.0
-    if row.weight > 0.0 and (labelled or not needs_labels(spec.feedback)):
-        slide(window, spec.feedback, memory.limits, memory.table, memory.totals)
-        grow(pace, window, memory.calibrator, memory.limits, memory.table, memory.totals)
+def learn_with(
+    calibrator, pace, limits, window, gaps, spec, memory, row, place, labels, width
+):  # fmt: skip
+    """The same; what is not used is None, and compilers see that of an argument alone."""
+    feedback, columns, totals, work = spec.feedback, memory.columns, memory.totals, memory.work
+    weight, late, labelled, partly = row.weight, row.late, row.labelled, False
+    if gaps is not None:
+        partly = gaps.audit != 0.0 or (labelled and gaps.unknown.shape[0] > 0)
+        labelled = labelled or gaps.audit != 0.0
+    is_counted = labelled or not needs_labels(feedback)
+    unit = unit_of(pace)
+    counted = weight * counted_unit(pace, window)
+
+    if not late:
+        if calibrator is not None:
+            center(calibrator, columns, work, weight * unit, width)
+        expect(feedback, columns, totals, work, counted, width)
+        if window is not None and is_counted:
+            remember(window, feedback, work, weight, True, labelled and not partly, labels, width)
+    if gaps is not None and partly:
+        # Limits that need no labels look at the whole decision, so they move before it is hidden.
+        if limits is not None:
+            if place is not None:
+                scatter(feedback, calibrator, pace, columns, memory.table, labels)
+            move(limits, spec, memory, weight, not late, False, place, labels, width)
+        hide(gaps, memory, weight, counted, row.labelled, place, labels, width)
+    if labelled:
+        if window is not None and (partly or late):
+            remember(window, feedback, work, weight, False, True, labels, width)
+        observe(feedback, columns, totals, work, counted, width)
+        if pace is not None:  # counts that decide decay or slide; these are for reported values
+            count_set(JUDGED, 0, work[PRESENT], work[FLAGS], weight, columns, totals, width)
+        if calibrator is not None:
+            fit(calibrator, columns, work, weight, unit, width, spec.m)
+            if gaps is not None and gaps.audit > 1.0:
+                fit_audited(gaps.audit, calibrator, columns, work, weight, unit, width, spec.m)
+    if place is not None:
+        scatter(feedback, calibrator, pace, columns, memory.table, labels)
+    if limits is not None:
+        steady = not late and not partly
+        move(limits, spec, memory, weight, steady, labelled, place, labels, width)
+    # One more row has passed: what was counted is worth a little less, or leaves the window.
+    if pace is not None and not late and weight > 0.0 and is_counted:
+        if window is not None:
+            slide(window, feedback, limits, memory.table, totals)
+        grow(pace, window, calibrator, limits, memory.table, totals)

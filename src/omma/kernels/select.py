@@ -2,7 +2,8 @@
 
 Without a budget every label whose gain is at least zero is predicted. With a budget of k, the k
 largest gains are, ties going to the lowest position; a budget of −k means at most k, taken of those
-that gain. A label that is no candidate has the rank LOWEST.
+that gain. A label is a candidate where its probability is above zero, and with costs always (those
+before position ``certain``). One that is no candidate has the rank LOWEST.
 
 The k largest are found as a cut: a rank and a position up to which labels are chosen. Gains are
 ranked by whole numbers in the same order: compilers find the largest of these by vector
@@ -17,7 +18,7 @@ import numpy as np
 from numba.core import types
 
 from omma.kernels.jit import NUMBERS, address_of, as_array, bits_of, by_address, helper
-from omma.kernels.layout import FLAGS, RANKS, WORK
+from omma.kernels.layout import FLAGS, OFFSET, RANKS, SLOPE, VALUES, WORK
 
 HIGHEST: Final = np.int64(2**63 - 1)
 LOWEST: Final = np.int64(np.float64(-np.inf).view(np.int64)) ^ HIGHEST  # the rank of −∞
@@ -80,29 +81,43 @@ def cut_of(budget, ranks, width):
     return cut, position - 1
 
 
-@helper
-def flag_ranked(ranks, cut, position, flags, width):
-    """Flag what lies above the cut."""
+def flag_gaining(budget, certain, work, stride, width):
+    """Without a budget: flag every candidate that gains; there are never too few."""
+    rows = as_array(work, (WORK, stride))
+    values, slope, offset, flags = rows[VALUES], rows[SLOPE], rows[OFFSET], rows[FLAGS]
+    for i in range(width):
+        candidate = (values[i] > 0.0) | (i < certain)
+        flags[i] = 1.0 if candidate & (slope[i] * values[i] + offset[i] >= 0.0) else 0.0
+    return np.intp(0)
+
+
+def flag_best(budget, certain, work, stride, width):
+    """Flag the best of a row's labels; returns whether there are fewer than the budget."""
+    rows = as_array(work, (WORK, stride))
+    values, slope, offset, ranks = (
+        rows[VALUES],
+        rows[SLOPE],
+        rows[OFFSET],
+        rows[RANKS].view(np.int64),
+    )
+    for i in range(width):
+        candidate = (values[i] > 0.0) | (i < certain)
+        ranks[i] = rank(slope[i] * values[i] + offset[i] if candidate else -np.inf)
+    cut, position = cut_of(budget, ranks, width)
+    flags = rows[FLAGS]
     for i in range(width):
         chosen = (ranks[i] > cut) | ((ranks[i] == cut) & (i <= position))
         flags[i] = 1.0 if chosen else 0.0
-
-
-def flag_best(budget, work, stride, width):
-    """Flag the best of a row's labels by RANKS; returns whether there are fewer than the budget."""
-    rows = as_array(work, (WORK, stride))
-    ranks = rows[RANKS].view(np.int64)
-    cut, position = cut_of(budget, ranks, width)
-    flag_ranked(ranks, cut, position, rows[FLAGS], width)
     return np.intp(cut == LOWEST + 1)
 
 
 @cache
-def selector() -> Any:
-    """``flag_best``, compiled once for all loops with a budget."""
-    return by_address(flag_best, types.intp, NUMBERS, types.intp, types.intp)
+def selector(with_budget: bool) -> Any:
+    """The function that flags labels, compiled once for all loops."""
+    function = flag_best if with_budget else flag_gaining
+    return by_address(function, types.intp, types.intp, NUMBERS, types.intp, types.intp)
 
 
 def selector_address(budget: int) -> Any:
-    """What a loop calls to flag the best labels; 0, and nothing is compiled, without a budget."""
-    return address_of(selector()) if budget else 0
+    """What a loop calls to flag the labels of a row."""
+    return address_of(selector(budget != 0))

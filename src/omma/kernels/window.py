@@ -79,13 +79,6 @@ def keeps_all_values(feedback, timed):
 
 
 @helper
-def remember(window, feedback, work, weight, timed, labelled, labels, width):
-    """Keep a row that is counted."""
-    if window is not None and weight > 0.0:
-        append(window, feedback, work, weight, timed, labelled, labels, width)
-
-
-@helper
 def append_ids(ids, end, flags, labels, width):
     """List the labels of a row that are flagged, rising; returns where the list ends.
 
@@ -105,7 +98,10 @@ def append_ids(ids, end, flags, labels, width):
 
 
 @helper
-def append(window, feedback, work, weight, timed, labelled, labels, width):
+def remember(window, feedback, work, weight, timed, labelled, labels, width):
+    """Keep a row that is counted."""
+    if not weight > 0.0:
+        return
     ids, rows, numbers = window.ids, window.rows, window.numbers
     begin = numbers[END_ID]
     end = append_ids(ids, begin, work[FLAGS], labels, width)
@@ -244,8 +240,6 @@ def count_anew(window, feedback, limits, table, totals):
 @helper
 def slide(window, feedback, limits, table, totals):
     """After a row was kept: the one that is too many leaves."""
-    if window is None:
-        return
     numbers = window.numbers
     numbers[HELD] += 1
     if numbers[HELD] > numbers[LENGTH]:
