@@ -35,6 +35,7 @@ SUITE = "small"
 MOST_ROWS, FEATURES, LABELS = 5000, 60, 40  # of a set that are taken
 SEQUENCES = 2
 SLACK = 0.005  # half a point: less is not called a loss
+SIZES = ("below 500", "500 to 999", "1,000 or more")  # rows of a sequence
 MODELS = {
     "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
     "naive Bayes": GaussianNB(),
@@ -173,12 +174,18 @@ def cells(records: Iterable[Record], half: str = "whole") -> pd.DataFrame:
     """A row for each cell; ``half`` is "whole", or "late" for the second half alone.
 
     >>> values = {"simple": 0.5, "labels": 0.6, "estimates": 0.7, "auto": 0.69}
-    >>> frame = cells([{"spec": {"set": "a"}, "result": {"whole": values}}])
+    >>> frame = cells([{"spec": {"set": "a"}, "result": {"rows": 500, "whole": values}}])
     >>> round(float(frame["gain"][0]), 6), bool(frame["is_lost"][0]), bool(frame["is_below"][0])
     (-0.01, True, False)
+    >>> frame["rows decided"][0]
+    '500 to 999'
     """
-    rows = [{**record["spec"], **record["result"][half]} for record in records]
+    rows = [
+        {**record["spec"], "rows": record["result"]["rows"], **record["result"][half]}
+        for record in records
+    ]
     frame = pd.DataFrame(rows)
+    frame["rows decided"] = pd.cut(frame["rows"], [0, 499, 999, MOST_ROWS], labels=SIZES)
     frame["better"] = frame[["labels", "estimates"]].max(axis=1)
     frame["gain"] = frame["auto"] - frame["better"]
     frame["is_lost"] = frame["gain"] < -SLACK
@@ -188,7 +195,8 @@ def cells(records: Iterable[Record], half: str = "whole") -> pd.DataFrame:
 
 def summary(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     """Mean gain, lost cells and cells below the simple rule, by a column and for all."""
-    groups = dict(iter(frame.groupby(by, sort=False))) | {"all": frame}
+    has_order = isinstance(frame[by].dtype, pd.CategoricalDtype)  # all others: as they come
+    groups = dict(iter(frame.groupby(by, sort=has_order, observed=True))) | {"all": frame}
     rows = [
         {
             by: name,
