@@ -224,9 +224,9 @@ class Engine:
             single.learn_sparse(*row, *options, *sparse, *self.learning, *memory)
             return
         values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
-        labels = NO_NUMBERS if true is None else true
+        indicators = NO_NUMBERS if true is None else true
         arguments = self._dense_scratch().learning
-        if not single.learn_dense(values, labels, prediction, *options, *arguments):
+        if not single.learn_dense(values, indicators, prediction, *options, *arguments):
             if true is not None:
                 refuse_indicators("update", "y", true)
             refuse_indicators("update", "prediction", prediction)
