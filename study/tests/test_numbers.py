@@ -1,9 +1,9 @@
 """Every page says where its measured numbers come from: a record, a test or a command.
 
 A number counts if it looks measured: a decimal, a percentage, points, a factor, a time. It may
-stand in a page or a part that a script makes of records, in code that tests run, or in a section
-(or below an introduction) that names a command, a script or a test. All others are listed, and
-have to be explained here.
+stand in a page or a part that a script makes of records, in code that tests run, in a section (or
+below an introduction) that names a command, a script or a test, or on a page that its section links
+to. All others are listed.
 """
 
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 MEASURED = re.compile(
     r"(?<![\w.=@^·/–-])[+−]?\d[\d,]*(?:\.\d+)? ?(?:%|points|times|ms|µs|seconds|minutes)(?!\w)"
-    r"|(?<![\w.=@^·/≥<>–-])[+−]?\d+\.\d{2,}(?![\w.])"
+    r"|(?<![\w.=@^·/≥<>–-])[+−]?\d+\.\d{2,}(?!\w|\.\d)"
 )
 SOURCE = re.compile(
     r"python -m benchmarks|omma-study run|make_\w+\.py|tests/|omma demo|omma evaluate"
@@ -27,14 +27,6 @@ SKIPPED = (
 # Made of records as a whole, which test_pages.py compares; the reference is made of docstrings, the
 # gallery of examples that tests run.
 MADE = ("study.md", "likeness.md", "auto.md", "reference/", "gallery/")
-# Sections that name no command, by page: where their numbers come from.
-EXPLAINED = {
-    "faq.md": "the table of index.md",
-    "how.md": "read off the pictures that docs/make_idea.py draws",
-    "index.md": "docs/make_thresholds.py",
-    "options.md": "the table of prior.md",
-    "prior.md": "settings, thresholds computed in the text; docs/make_prior.py writes the table",
-}
 
 
 def sections(text):
@@ -47,7 +39,20 @@ def sections(text):
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def unsourced(text):
+def is_on(number, text):
+    """Whether a number, whatever its unit, is part of a text."""
+    digits = re.match(r"[+−]?([\d,.]*\d)", number)[1]
+    return re.search(rf"(?<![\d.]){re.escape(digits)}(?![\d]|\.\d)", text) is not None
+
+
+def linked(body, folder):
+    """The texts of pages of this site that a section links to, and that name a source."""
+    paths = [folder / target for target in re.findall(r"\]\(([\w./-]+\.md)", body)]
+    texts = [path.read_text("utf-8") for path in paths if path.exists()]
+    return [text for text in texts if SOURCE.search(text)]
+
+
+def unsourced(text, folder=DOCS):
     """Measured numbers of a page in sections that name no source, by heading."""
     parts = sections(text)
     # A source in the introduction holds for the whole page.
@@ -57,9 +62,13 @@ def unsourced(text):
     for heading, body in parts:
         if SOURCE.search(body):
             continue
+        # What the code of a section prints is tested, and may be told again in its text.
+        sources = [*linked(body, folder), *re.findall(r"```.*?```", body, flags=re.DOTALL)]
         for pattern in SKIPPED:
             body = re.sub(pattern, "", body, flags=re.DOTALL)
-        if measured := [match[0] for match in MEASURED.finditer(body)]:
+        measured = [match[0] for match in MEASURED.finditer(body)]
+        measured = [each for each in measured if not any(is_on(each, text) for text in sources)]
+        if measured:
             numbers[heading] = measured
     return numbers
 
@@ -68,8 +77,9 @@ def test_every_measured_number_has_a_source():
     listed = {}
     for path in sorted(DOCS.rglob("*.md")):
         name = path.relative_to(DOCS).as_posix()
-        if not name.startswith(MADE) and name not in EXPLAINED:
-            listed |= {name: numbers} if (numbers := unsourced(path.read_text("utf-8"))) else {}
+        if not name.startswith(MADE):
+            numbers = unsourced(path.read_text("utf-8"), path.parent)
+            listed |= {name: numbers} if numbers else {}
     assert listed == {}
 
 
@@ -78,3 +88,14 @@ def test_numbers_without_a_source_are_listed():
     assert unsourced(page) == {"## Speed": ["3.7 times", "0.51"]}
     assert unsourced(page.replace("Text.", "From `python -m benchmarks speed`.")) == {}
     assert unsourced(page + "\nBy `python -m benchmarks speed`.\n") == {}
+    assert unsourced(page + "\n```pycon\n>>> 0.5 + 0.01\n0.51\n```\n") == {
+        "## Speed": ["3.7 times"]
+    }
+
+
+def test_numbers_of_a_linked_page_are_sourced_if_that_page_is(tmp_path):
+    page = "# A page\n\n## Speed\n\nIt is [0.51](other.md), and not 0.52.\n"
+    (tmp_path / "other.md").write_text("# Other\n\n0.51\n")
+    assert unsourced(page, tmp_path) == {"## Speed": ["0.51", "0.52"]}
+    (tmp_path / "other.md").write_text("# Other\n\n0.51, 10.52, 0.521 by `omma demo`\n")
+    assert unsourced(page, tmp_path) == {"## Speed": ["0.52"]}
