@@ -113,6 +113,7 @@ def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence
                 columns, cells = _pairs_of(text)
             else:
                 cells = cells_of(text)
+            # Short, because it is done for each cell; what is wrong is looked for afterwards.
             values = [converters[j](cell) for j, cell in zip(columns, cells, strict=True)]
         except (ValueError, KeyError, IndexError) as error:
             raise _wrong_row(path, number, text, attributes) from error
@@ -220,6 +221,7 @@ def read_arff(
         own, count = read_header(file, lines)
         if not tables:
             attributes, meka = own, count
+        # Codes of nominal values depend on the header, and must mean the same in both parts.
         elif own != attributes:
             raise ValueError(f"{file}: expected the attributes of {paths[0]}, got others")
         tables.append(read_rows(file, lines, attributes))

@@ -126,6 +126,7 @@ def read_folder(path: str | Path) -> Dataset:
         meta.get("labels"),
         m=0 if meta["task"] == "multilabel" else meta.get("m", 0),
     )
+    # Files may have been exchanged by hand: what meta.json says must be what the arrays are.
     for key in ("n", "d", "m"):
         if meta.get(key, getattr(data, key)) != getattr(data, key):
             raise ValueError(

@@ -52,6 +52,7 @@ def find_roles(
     if label:
         labels, label_names = find_columns(path, names, label, "label")
     else:
+        # Without a word about labels, names tell: one column of classes, or y_NAME for each.
         taken = {id_place, *eta}
         others = [place for place in range(len(names)) if place not in taken]
         classes = [place for place in others if names[place].lower() in CLASS_NAMES]
@@ -155,6 +156,7 @@ def find_columns(
     for text in chosen:
         parts = [text] if text in names else [part for part in text.split(",") if part]
         for part in parts:
+            # A name that ends in a sign, such as p_, stands for all names that start with it.
             start = part.removesuffix("*")
             is_start = start != part or not part[-1].isalnum()
             if part in names:
@@ -207,6 +209,7 @@ def bare(names: Names, words: Collection[str]) -> Names:
     ('sport', 'art')
     """
     start, end = _shared_start(names), _shared_start([name[::-1] for name in names])
+    # Short cuts first: as much of the names as possible stays.
     for before, after in product(range(start + 1), range(end + 1)):
         cut = tuple(name[before : len(name) - after] for name in names)
         if set(words) <= set(cut):

@@ -78,6 +78,7 @@ def _part(
     columns: list[Any] = [labels] if isinstance(labels, int | str) else list(labels)
     path, first = table.path, table.first
     names = None if header is False else first
+    # The class is text, whatever it looks like; several labels are numbers as features are.
     places = [_place(path, column, names, len(first)) for column in columns]
     features = [place for place in range(len(first)) if place not in places]
     text = str(table.separator).join(first)

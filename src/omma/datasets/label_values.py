@@ -120,7 +120,7 @@ def _class_values(
     is_words = truth.values.dtype.kind in "OU"
     if not is_words and positive is None and (m == 1 or names is None):
         return truth.values
-    # Few words are looked at where many rows have them.
+    # Many rows have few classes: each is looked at once.
     flat = np.ravel(dense(truth.values))
     if is_words:
         words = list(dict.fromkeys(flat.tolist()))
@@ -140,7 +140,7 @@ def _class_values(
             known = None
     if known is None and positive is None and are_truths(classes):
         return np.array([to_label(word) for word in words])[inverse]
-    if known is None and m == 1:
+    if m == 1:
         positive = positive or _positive_class(truth.path, chosen, classes)
         if positive not in classes:
             hint = nearest(positive, classes) or f"; it has {some_names(classes)}"
@@ -151,7 +151,7 @@ def _class_values(
         return np.array(values)[inverse]
     if positive is not None:
         raise ValueError(f"positive={positive!r} needs one column of probabilities, got {m}")
-    if known is None and names is None:
+    if names is None:
         if len(classes) != m:
             raise ValueError(
                 f"{truth.path} has {len(classes)} classes, and there are {m} columns of "

@@ -172,6 +172,7 @@ def read_roles(
     )
     if not len(lines):
         raise ValueError(f"{table.path} must have rows of numbers, got none")
+    # Reading both at once takes one pass over the file.
     eta, y = np.split(numbers, [len(roles.eta)], axis=1)
     values = np.array(words[-1], dtype=object) if is_words else np.ascontiguousarray(y)
     ids = tuple(words[0]) if id_places else None
@@ -276,6 +277,7 @@ def write_matrix(
         names = tuple(map(str, range(columns))) if names is None else names
     if kind == ".npy" and sparse.issparse(matrix):
         raise ValueError(f"{path} cannot hold a sparse matrix: let its name end in .npz")
+    # A reader sees the old file or the whole new one, never a part.
     with replacing(path) as file:
         if kind == ".npz":
             more = {} if names is None else {NAMES: np.array(names, dtype=np.str_)}

@@ -207,6 +207,7 @@ def scored_ending(path: str) -> str:
 
 def _check_id(files: list[str], id_column: str) -> None:
     """Refuse the name of a column of ids that no file has."""
+    # One of two files may lack ids, but not both.
     known: dict[str, None] = {}
     for path in files:
         if _is_table(path):
@@ -269,6 +270,7 @@ def _from_one_table(
                 "got none"
             )
         roles = find_roles(path, table.names, id_column, chosen, labels)
+        # Columns that nobody asked for may be anything, such as a text of the row.
         for place in roles.eta if not chosen else ():
             if table.is_text(place) and not percent:
                 taken = (roles.id, *roles.labels)
@@ -284,6 +286,7 @@ def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
             line = reader.read(text)
             if line is None or (line.eta is None and line.y is None):
                 continue
+            # The first row with probabilities tells how many labels there are.
             reader.n_labels = reader.n_labels or (None if line.eta is None else len(line.eta))
             if reader.n_labels is None:
                 raise ValueError("expected probabilities before labels")
@@ -292,6 +295,7 @@ def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
         numbers.append(number)
+        # Labels that come later than their row have a row of NaN, until they are moved below.
         eta.append(np.full(reader.n_labels, np.nan) if line.eta is None else line.eta)
         y.append(line.y)
         ids.append("" if line.id is None else str(line.id))
@@ -302,6 +306,7 @@ def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
     if all(labels is None for labels in y):
         return matrix, None
     m = matrix.width
+    # A whole number is a class where there are several, and else the label itself.
     is_class = m > 1 and any(isinstance(labels, int) for labels in y)
     values = np.full(len(y) if is_class else (len(y), m), np.nan)
     for row, labels in enumerate(y):
