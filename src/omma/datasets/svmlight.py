@@ -25,7 +25,6 @@ HEADER = "a header of three whole numbers: rows, features, labels"
 # Groups of ranking problems, as SVMrank writes them: rows are decided one by one here.
 QUERY = re.compile(r"(?:^|\s)qid:\S*")
 
-NumberedText = tuple[int, str]
 Line = tuple[int, str, str]  # number of the line, its labels, its features
 Entries = tuple[list[int], list[float]]  # columns of a row, and their values
 
@@ -166,45 +165,37 @@ def _lines(path: Path, needs_label: bool) -> Iterator[Line]:
 
 def _features(path: Path, lines: Iterable[Line]) -> Part:
     """Features, and the number and the labels of each line: all of them tell what labels are."""
-    heads: list[NumberedText] = []
-
-    def tails() -> Iterator[NumberedText]:
-        for number, head, tail in lines:
-            heads.append((number, head))
-            yield number, tail
-
-    return Part(_matrix(path, tails(), PAIR, parse_pairs), heads)
+    features, heads = SparseRows(), []
+    for number, head, tail in lines:
+        _add_row(features, path, number, tail, PAIR, parse_pairs)
+        heads.append((number, head))
+    return Part(features.matrix(), heads)
 
 
-def _indicators(path: Path, heads: Iterable[NumberedText]) -> sparse.csr_array:
-    """Indicators of lists of labels."""
-    indicators = _matrix(path, heads, LABELS, parse_labels, "\n", kind="b")
+def _indicators(path: Path, heads: Iterable[tuple[int, str]]) -> sparse.csr_array:
+    """Indicators of lists of labels, each with the number of its line."""
+    labels = SparseRows("b")
+    for number, head in heads:
+        _add_row(labels, path, number, head, LABELS, parse_labels, "\n")
+    indicators = labels.matrix()
     indicators.data[:] = 1  # a label named twice is there once
     return indicators
 
 
-def _matrix(
+def _add_row(
+    rows: SparseRows,
     path: Path,
-    rows: Iterable[NumberedText],
+    number: int,
+    text: str,
     expected: str,
     parse: Callable[[str], Entries],
     cut: str | None = None,
-    *,
-    kind: str = "f",
-    once: bool = False,
-) -> sparse.csr_array:
-    """Numbered lines as rows; of a wrong one, cut to pieces, the first wrong piece is named."""
-    matrix = SparseRows(kind)
-    for number, text in rows:
-        try:
-            columns, values = parse(text)
-        except (ValueError, OverflowError) as error:
-            raise wrong(path, number, expected, _wrong_piece(text, parse, cut)) from error
-        twice = repeated(columns) if once else None
-        if twice is not None:
-            raise ValueError(f"{path}, line {number}: expected each label once, got {twice} twice")
-        matrix.add(columns, values)
-    return matrix.matrix()
+) -> None:
+    """Parse a line; of a wrong one, cut to pieces, the first wrong piece is named."""
+    try:
+        rows.add(*parse(text))
+    except (ValueError, OverflowError) as error:
+        raise wrong(path, number, expected, _wrong_piece(text, parse, cut)) from error
 
 
 def _wrong_piece(text: str, parse: Callable[[str], Entries], cut: str | None) -> str:
@@ -308,13 +299,19 @@ def read_sized(path: Path, lines: list[str]) -> sparse.csr_array:
         (number, (divide(number, line)[1] if len(size) == 3 else line).strip())
         for number, line in _counted(path, enumerate(lines[1:], start=2), size[0])
     ]
-    if any(":" in text for _, text in body):
-        # Values of matrices are float64; those of features above must fit into float32.
-        wide_pairs = partial(parse_pairs, largest=sys.float_info.max)
-        matrix = _matrix(path, body, "label:value", wide_pairs, kind="d", once=True)
-    else:
-        matrix = _matrix(path, body, "a label", parse_labels, ",", kind="b", once=True)
-    return _widen(path, matrix, size[-1], "label")
+    has_values = any(":" in text for _, text in body)
+    rows = SparseRows("d" if has_values else "b")
+    # Values of matrices are float64; those of features above must fit into float32.
+    wide_pairs = partial(parse_pairs, largest=sys.float_info.max)
+    for number, text in body:
+        if has_values:
+            _add_row(rows, path, number, text, "label:value", wide_pairs)
+        else:
+            _add_row(rows, path, number, text, "a label", parse_labels, ",")
+        twice = repeated(rows.columns[rows.starts[-2] :])
+        if twice is not None:
+            raise ValueError(f"{path}, line {number}: expected each label once, got {twice} twice")
+    return _widen(path, rows.matrix(), size[-1], "label")
 
 
 def write_sized(file: TextIO, matrix: Any) -> None:
