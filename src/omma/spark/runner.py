@@ -83,7 +83,7 @@ class Runner:
         state = None if saved is None else restored(saved, self.policy)
         if saved is not None and state is not None:
             return state, saved.m, saved.waiting
-        m = self.columns.m or labels_in(batch, self.columns.eta)
+        m = self.columns.m or labels_in(batch, self.columns)
         return (None if m is None else self.policy.init(m)), m, {}
 
     def decide(
@@ -216,16 +216,10 @@ def schema_of(rows: DataFrame, keep: tuple[str, ...] | None) -> StructType:
     return StructType([*columns, StructField(PREDICTION, ArrayType(IntegerType())), delta])
 
 
-def labels_in(batch: DataFrame, eta: str | tuple[str, str]) -> int | None:
+def labels_in(batch: DataFrame, columns: Columns) -> int | None:
     """How many labels the first row has; None where there is no row."""
-    assert isinstance(eta, str)
-    kind, column = batch.schema[eta].dataType, functions.col(f"`{eta}`")
-    if isinstance(kind, ArrayType):
-        size = functions.size(column)
-    elif isinstance(kind, BinaryType):
-        size = functions.length(column) / 4  # bytes of a float32
-    else:
-        size = functions.lit(1)
+    eta = functions.col(f"`{columns.eta}`")
     # Rows whose probabilities are null are refused later, by the workers.
-    first = batch.where(column.isNotNull()).select(size.cast("int")).first()
-    return None if first is None or first[0] < 1 else int(first[0])
+    first = batch.where(eta.isNotNull()).select(eta).limit(1).toArrow()
+    width = columns.first_width(first.to_batches()[0]) if first.num_rows else 0
+    return width if width > 0 else None

@@ -96,7 +96,7 @@ def count(
     if df.isStreaming:
         raise ValueError("df of count must be a whole frame, got a stream; see stream")
     # Without a number, that of the state, or of the first row.
-    m = n_labels or (state.m if state is not None else labels_in(df, columns.eta))
+    m = n_labels or (state.m if state is not None else labels_in(df, columns))
     if m is None:
         raise ValueError("df of count must have a row, or n_labels be given")
     start = policy.init(m) if state is None else state
