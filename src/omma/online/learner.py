@@ -28,7 +28,6 @@ from omma.online import codec
 from omma.online.codec import COUNTED, DECIDED, LABELLED, NAMED, Decision, Event, EventRow, Id
 from omma.online.reading import (
     FLOAT64,
-    array_of,
     check_as_many,
     class_indicators,
     csr_of_ids,
@@ -45,7 +44,7 @@ from omma.online.stats import stats_of
 from omma.online.waiting import REFUSALS, Refusals, Waiting, read_ids
 from omma.policies import Policy
 from omma.policies.base import fit_first
-from omma.rows.arrays import HEAVIEST, read_probabilities
+from omma.rows.arrays import HEAVIEST, plain_array, read_probabilities
 from omma.rows.frames import (
     InputTable,
     Names,
@@ -378,8 +377,6 @@ class OnlineClassifier:
         >>> omma.OnlineClassifier(policy, 2, names=["cat", "dog"]).decide([0.3, 0.7])
         array([0, 1], dtype=int8)
         """
-        if type(eta) is list:
-            eta = array_of(eta)
         if self._candidate_checks:
             self._check_candidates(eta)
         if id is None and ids is None:
@@ -403,7 +400,8 @@ class OnlineClassifier:
         k = self.policy.budget
         self._candidate_checks -= 1
         values = open_table("predict", "eta", eta).values
-        values = values if sparse.issparse(values) else np.asarray(values)
+        if not sparse.issparse(values):
+            values = plain_array("eta of predict", values, hint="")
         if k is None or values.dtype.kind not in "fiub":
             return
         if values.ndim == 2 and values.shape[1] == self.n_labels:
@@ -420,6 +418,8 @@ class OnlineClassifier:
         """
         m, keeps = self.n_labels, self._keeps_eta
         row: Any
+        if type(eta) is list:
+            eta = plain_array("eta of predict", eta, hint="")
         if (
             type(eta) is np.ndarray
             and eta.dtype is FLOAT64
@@ -661,7 +661,7 @@ class OnlineClassifier:
             )
         audits = self._audits(rows, weights, seen, audited)
         self._take_names(own_names or names)
-        parts = (keys or [None] * len(rows), rows, labels, weights, audits)
+        parts: tuple[Any, ...] = (keys or [None] * len(rows), rows, labels, weights, audits)
         events = [EventRow(*row) for row in zip(*parts, strict=True)]
         if keys is None:
             self._commit(Event(COUNTED, events))

@@ -74,14 +74,6 @@ def quick_indicators(y: Any, m: int) -> NDArray[np.float64] | None:
     return None if is_partial else indicators
 
 
-def array_of(values: list[Any]) -> Any:
-    """A list as an array, if it can be one; others say what is wrong with it."""
-    try:
-        return np.array(values)
-    except ValueError:
-        return values
-
-
 @lru_cache(maxsize=100)
 def _empty_row(kind: Any, m: int) -> Any:
     return kind((1, m), dtype=np.int8)

@@ -271,8 +271,8 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         growing = self._growing
         growing.count(tuned, true, weight)
         if self._hedge is not None:
-            ways = map(growing.widened, (own, tuned.prediction, predicted))
-            self._hedge.count((growing.indicators(true), *ways), weight)
+            own, chosen, predicted = map(growing.widened, (own, tuned.prediction, predicted))
+            self._hedge.count((growing.indicators(true), own, chosen, predicted), weight)
 
     def _hedged(self, eta: dict[Hashable, float], own: Collection[Hashable]) -> Hedged:
         """Decide a row, of which the model itself predicts ``own``."""
