@@ -155,7 +155,7 @@ class EventRow(NamedTuple):
     ``labels`` are laid out as the decision is: indicators, or the ids of a sparse row; None where
     they are unknown. What waits by id is known without its ``decision``, and a row that was decided
     and labelled without an id has no ``key``. ``audit`` is not zero where labels were seen because
-    of the decision (``omma.kernels.row.Row``).
+    of the decision (``omma.kernels.row.Gaps``).
     """
 
     key: Id | None
