@@ -152,9 +152,10 @@ def warn_of_selection(
     owner: str, metric: Metric, policy: Policy, state: Any, stacklevel: int = 3
 ) -> None:
     """Warn where labels seem to be missing because nothing was predicted, and nobody said so."""
-    if not isinstance(state, State) or not needs_unseen(metric, state.m):
+    # In the order of what looking costs: a learner may be asked for its value after each row.
+    if not isinstance(state, State) or not is_selected(state):
         return
-    if is_selected(state) and not _predicts_everything(policy, state):
+    if needs_unseen(metric, state.m) and not _predicts_everything(policy, state):
         warnings.warn(
             f"{owner}: labels are missing where nothing was predicted, so {metric.name} counts "
             "only the positives that were found and is too high; pass seen='predicted' for an "
