@@ -12,7 +12,7 @@ from scipy import sparse
 
 import omma
 from omma.cli import main
-from omma.unseen import EstimatedValue, labels_follow_scores, needs_unseen
+from omma.unseen import EstimatedValue, _rank_share, labels_follow_scores, needs_unseen
 
 LAYOUTS = {"dense": np.asarray, "csr": sparse.csr_array}
 ESTIMATES = omma.OMMA("macro_gmean", feedback="estimates")
@@ -278,6 +278,19 @@ def test_bad_input_gets_one_sentence():
     assert learner.counts.tp == [1.0]
 
 
+def test_sparse_labels_that_follow_decisions_are_warned_of():
+    eta, y, _ = labels_stream(7, n=400, m=8)
+    eta[eta < 0.01] = 0.0  # not stored: probabilities of zero
+    y[eta == 0.0] = 0
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1"), 8)
+    for row, true in zip(eta, y, strict=True):
+        shown = learner.predict(sparse.csr_array(row[np.newaxis])).toarray()[0]
+        learned = np.where((shown == 1) | (row == 0.0), true, np.nan)
+        learner.update(sparse.csr_array(learned[np.newaxis]))
+    with pytest.warns(UserWarning, match="pass seen='predicted' for an estimate"):
+        assert learner.value > 0
+
+
 @pytest.mark.parametrize("m", [1, 5])
 def test_labels_that_follow_decisions_are_warned_of(m):
     eta, y, _ = labels_stream(7, n=400, m=m)
@@ -338,8 +351,10 @@ def test_few_unknown_labels_are_not_warned_of():
             assert 0 < trace.value <= 1
 
 
-def test_labels_of_logs_that_follow_scores():
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_labels_of_logs_that_follow_scores(layout):
     eta, y, audited = labels_stream(8)
+    matrix = LAYOUTS[layout]
     top = eta >= np.sort(eta, axis=1)[:, -2:-1]
     by_chance = np.random.default_rng(0).random(eta.shape) < 0.3
     for known, follows in (
@@ -349,7 +364,27 @@ def test_labels_of_logs_that_follow_scores():
         (np.repeat(audited[:, np.newaxis], 5, axis=1), False),
         (np.ones(eta.shape, dtype=bool), False),
     ):
-        assert labels_follow_scores(omma.Batch.of(eta, np.where(known, y, np.nan))) == follows
+        rows = omma.Batch.of(matrix(eta), matrix(np.where(known, y, np.nan)))
+        assert labels_follow_scores(rows) == follows
+
+
+def test_ranks_count_ties_by_half_and_stay_within_labels():
+    rng = np.random.default_rng(0)
+    values, known = rng.integers(0, 4, (30, 3)) / 4, rng.random((30, 3)) < 0.4
+    wins = pairs = 0.0
+    for label in range(3):
+        of_known, others = values[known[:, label], label], values[~known[:, label], label]
+        above = of_known[:, np.newaxis] - others
+        wins, pairs = wins + (above > 0).sum() + (above == 0).sum() / 2, pairs + above.size
+    label = np.tile(np.arange(3), 30)
+    assert _rank_share(values.ravel(), known.ravel(), label) == pytest.approx(wins / pairs)
+
+
+def test_choose_refuses_sparse_labels_that_follow_scores():
+    eta, y, _ = labels_stream(9, n=300)
+    logged = sparse.csr_array(np.where(eta > 0.4, y, np.nan))
+    with pytest.raises(ValueError, match="choose cannot judge rules by macro_f1"):
+        omma.choose(sparse.csr_array(eta), logged, "macro_f1")
 
 
 def test_choose_refuses_labels_that_follow_scores():

@@ -262,27 +262,46 @@ def labels_follow_scores(rows: Batch) -> bool:
     Labels that were logged above a threshold of their own, or for the k best of a row, tell nothing
     of the others.
     """
-    if rows.labels is None or not isinstance(rows.eta, DenseProbabilities):
+    labels, m = rows.labels, rows.m
+    if labels is None or (labels.missing is None and (labels.known is None or m > 1)):
+        return False  # all are known, or whole rows are not: nothing was decided label by label
+    if isinstance(rows.eta, DenseProbabilities):
+        values = np.ravel(rows.eta.array)
+        row, label = np.divmod(np.arange(rows.n * m), m)
+    else:  # a probability of zero was never predicted, and says nothing
+        stored = rows.eta.matrix.tocoo()
+        values, (row, label) = stored.data, stored.coords
+    known = np.ones(len(values), dtype=np.bool_) if labels.known is None else labels.known[row]
+    if labels.missing is not None:
+        unknown = labels.missing.tocoo()
+        unknown_row, unknown_label = unknown.coords
+        places = unknown_row.astype(np.int64) * m + unknown_label
+        known = known & ~np.isin(row.astype(np.int64) * m + label, places)
+    if min(known.sum(), len(known) - known.sum()) < FEWEST_KNOWN:
         return False
-    known = rows.labels.entries_known
-    if known is None or (known.ndim == 1 and rows.m > 1):
-        return False  # whole rows are missing: nothing was decided label by label
-    known, eta = known.reshape(rows.n, rows.m), np.reshape(rows.eta.array, (rows.n, rows.m))
-    if min(known.sum(), known.size - known.sum()) < FEWEST_KNOWN:
-        return False
-    return _rank_share(eta, known) >= RANKED or _rank_share(eta.T, known.T) >= RANKED
+    return _rank_share(values, known, label) >= RANKED or _rank_share(values, known, row) >= RANKED
 
 
-def _rank_share(eta: NDArray[np.float64], known: NDArray[np.bool_]) -> float:
-    """How often a known entry has a higher probability than an unknown one of the same label (AUC).
+def _rank_share(
+    values: NDArray[np.float64], known: NDArray[np.bool_], group: NDArray[np.int64]
+) -> float:
+    """How often a known entry has a higher probability than an unknown one of its group (AUC).
 
-    Each label weighs by its number of pairs.
+    Each group, a label or a row, weighs by its number of pairs. Equal probabilities count half.
     """
-    wins = pairs = 0.0
-    for values, flags in zip(eta.T, known.T, strict=True):
-        above, below = values[flags], np.sort(values[~flags])
-        lower = np.searchsorted(below, above, side="left")
-        ties = np.searchsorted(below, above, side="right") - lower
-        wins += float(lower.sum() + ties.sum() / 2.0)
-        pairs += float(len(above) * len(below))
+    order = np.lexsort((values, group))
+    values, known, group = values[order], known[order], group[order]
+    # Entries of the same group and probability are ties: they are counted together.
+    is_new_group = np.append(True, group[1:] != group[:-1])
+    is_new = is_new_group | np.append(True, values[1:] != values[:-1])
+    tie = np.cumsum(is_new) - 1
+    above = np.bincount(tie, known)
+    below = np.bincount(tie, ~known)
+    # Unknown entries of the group with lower probabilities: those so far, less those before it.
+    so_far = np.cumsum(below) - below
+    starts = np.flatnonzero(is_new_group[is_new])
+    sizes = np.diff(np.append(starts, len(below)))
+    lower = so_far - np.repeat(so_far[starts], sizes)
+    wins = float((above * (lower + below / 2.0)).sum())
+    pairs = float(np.add.reduceat(above, starts) @ np.add.reduceat(below, starts))
     return wins / pairs if pairs else 0.0
