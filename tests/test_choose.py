@@ -7,7 +7,7 @@ import pytest
 from naive_baselines import class_stream, stream
 from rich.console import Console
 from scipy import sparse
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 
 import omma
 from omma.comparison.resampling import Resampler
@@ -129,6 +129,37 @@ def test_intervals_cover_what_the_chosen_rule_is_worth(promises, metric, limit):
     )
     assert abs(corrected) < 0.02
     assert corrected < raw  # the best of several was lucky
+
+
+@pytest.mark.parametrize("metric", ["multiclass_gmean", "multiclass_hmean"])
+def test_classes_of_few_rows_do_not_pull_a_mean_over_classes_down_twice(metric):
+    """Fifteen classes with ten rows each; the truth is known by probabilities."""
+    rng = np.random.default_rng(0)
+    pool = softmax(2.0 * rng.normal(size=(20_000, 15)), axis=1)
+    errors, covered = [], []
+    for seed in range(20):
+        eta = pool[rng.integers(len(pool), size=150)]
+        ids = (eta.cumsum(axis=1)[:, :-1] < rng.random((150, 1))).sum(axis=1)
+        choice = omma.choose(eta, ids, metric, seed=seed)
+        decided = choice.rule.predict(pool)
+        sums = (values.sum(axis=0) for values in (pool * decided, decided, pool))
+        truth = omma.metric(metric).value(omma.Counts(*sums, len(pool)))
+        low, high = choice.best.interval
+        covered.append(low <= truth <= high)
+        errors.append(choice.best.value - truth)
+    assert np.mean(covered) >= 0.9
+    assert abs(np.mean(errors)) < 0.02
+
+
+def test_limits_count_how_far_rules_of_folds_differ():
+    """A rule that hangs on few rows differs from fold to fold, and so will the one to deploy."""
+    rng = np.random.default_rng(1)
+    eta = np.round(rng.beta(0.5, 2.0, size=(300, 6)), 1)  # few values: steps of a rule are large
+    y = (rng.random(eta.shape) < eta).astype(np.int8)
+    (status,) = omma.choose(eta, y, "macro_f1", subject_to="labels_per_row <= 1").best.limits
+    assert status.error >= np.sqrt(status.value / 300) - 1e-12  # what chance makes of the rows
+    low, high = status.interval
+    assert low < status.value < high
 
 
 def test_a_lead_cannot_exceed_what_is_possible():

@@ -177,9 +177,12 @@ def choose(
         calibration = _calibration(data, goal, split, decisions.get(TRUSTING))
 
     sample = Resampler(data, list(decisions.values()), goal.objective, seed)
+    parts = [Part(data, list(decisions.values()), sample)]
+    for fold in split if limits else ():
+        rows, decided = data.take(fold), [matrix[fold] for matrix in decisions.values()]
+        parts.append(Part(rows, decided, Resampler(rows, decided, goal.objective, seed)))
     statuses = [
-        tuple(_status(limit, data, sample, rule, decided) for limit in limits)
-        for rule, decided in enumerate(decisions.values())
+        tuple(_status(limit, rule, *parts) for limit in limits) for rule in range(len(makers))
     ]
     missed = np.array([sum(status.missed_by for status in of_rule) for of_rule in statuses])
     # Limits come first; of equal rules the simplest, which is first, is the best.
@@ -294,20 +297,45 @@ def _out_of_fold(data: Batch, folds: Folds, make: Callable[[Batch], Rule]) -> An
     return sparse.csr_array(sparse.vstack(decisions, format="csr")[order])
 
 
-def _status(limit: Limit, data: Batch, sample: Resampler, rule: int, decided: Any) -> LimitStatus:
-    """How a limit stands by the out-of-fold decisions of a rule."""
-    counts = sample.counts(rule)
-    if limit.needs_labels:
-        # The error of a rate is by the labels that were seen, not by counts in proportion.
-        tp, predicted, positive, rows = sample.known(rule)
-        n = float(rows.mean() if limit.over_all else rows[limit.index or 0])
-        seen = Counts(tp, predicted, positive, n)
-    else:
+class Part(NamedTuple):
+    """Rows, the out-of-fold decisions of each rule on them, and their counts."""
+
+    data: Batch
+    decisions: list[Any]
+    sample: Resampler
+
+    def counts(self, limit: Limit, rule: int) -> tuple[Counts, Counts]:
+        """What the value of a limit is of, and what its standard error is of."""
+        counts = self.sample.counts(rule)
+        if limit.needs_labels:
+            # The error of a rate is by the labels that were seen, not by counts in proportion.
+            tp, predicted, positive, rows = self.sample.known(rule)
+            n = float(rows.mean() if limit.over_all else rows[limit.index or 0])
+            return counts, Counts(tp, predicted, positive, n)
         # What is predicted is known of all labels, whether they are or not.
+        data = self.data
         weights = np.asarray(data.weights) if len(data.weights) else np.ones(data.n)
         none = np.zeros(data.m)
-        counts = seen = Counts(none, weights @ decided, none, counts.n)
-    return LimitStatus(limit, limit.value(counts), 0.0, limit.error(seen), limit.draws(seen))
+        counts = Counts(none, weights @ self.decisions[rule], none, counts.n)
+        return counts, counts
+
+
+def _status(limit: Limit, rule: int, whole: Part, *folds: Part) -> LimitStatus:
+    """How a limit stands by the out-of-fold decisions of a rule, and how surely.
+
+    The rule to deploy is made once more, and differs from those of the folds as they differ from
+    each other: their spread beyond what chance makes of the rows of a fold counts as error, too.
+    """
+    counts, seen = whole.counts(limit, rule)
+    error, draws = limit.error(seen), limit.draws(seen)
+    values = np.array([limit.value(part.counts(limit, rule)[0]) for part in folds])
+    values = values[~np.isnan(values)]  # 0/0, as precision where nothing was predicted
+    if len(values) > 1 and error > 0.0:
+        of_rules = max(values.var(ddof=1) - len(folds) * error**2, 0.0)
+        widened = np.sqrt(error**2 + of_rules * (1.0 + 1.0 / len(folds)))
+        # As sure as by so many draws, for intervals that are made of their number.
+        error, draws = float(widened), draws * (error / widened) ** 2
+    return LimitStatus(limit, limit.value(counts), 0.0, error, draws)
 
 
 def _per_label(sample: Resampler, best: int) -> PerLabel | None:

@@ -26,6 +26,10 @@ GROUPS = 1000  # at most; each stands for some rows
 ROOM = 1 << 22  # counts held at a time: 32 MB
 PSEUDO_COUNT = 0.125  # mean of what smoothing adds to a cell of a 2x2 table
 LEAST_RATE = 1e-12  # a smoothed rate, before a geometric mean takes its logarithm
+# Hits that smoothing adds where classes are averaged by logarithms or inverses: with these numbers
+# the means of the draws are nearly unbiased, E log Gamma(o + 1) ≈ log(o + 1/2) and
+# E 1 / Gamma(o + 2) = 1 / (o + 1). With fewer, a class of few hits pulls the mean down twice.
+HITS = {"geometric": 1.0, "harmonic": 2.0}
 Array = NDArray[np.float64]
 
 
@@ -177,7 +181,7 @@ class Resampler:
         rates o/u over labels or classes becomes a mean of (o + a) / (u + a + b) with a ~ Gamma(l)
         and b ~ Gamma(1 - l): a label that was never seen is worth l, not 0. The level l is
         uncertain too, logit l = logit r + N(0, 1) in each draw, where r is the mean rate of labels
-        that occur.
+        that occur. In geometric means over classes a ~ Gamma(1), in harmonic ones a ~ Gamma(2).
         """
         total = cells.gains / cells.n
         for weight, part, made_of in self.terms:
@@ -197,7 +201,8 @@ class Resampler:
             level = expit(logit(self.levels[rate]) + shared + own)[..., np.newaxis]
             level = np.broadcast_to(level, cells.tp.shape)
             over, under = _fraction(rate, cells)
-            hits, misses = self.rng.gamma(level), self.rng.gamma(1.0 - level)
+            added = np.full(level.shape, HITS[made_of.outer]) if made_of.outer in HITS else level
+            hits, misses = self.rng.gamma(added), self.rng.gamma(1.0 - level)
             smoothed.append(np.maximum((over + hits) / (under + hits + misses), LEAST_RATE))
         of_labels = mean_of(made_of.inner, np.stack(smoothed))
         return mean_of(made_of.outer, np.moveaxis(of_labels, -1, 0))
