@@ -43,6 +43,11 @@ def alarms(seed, n=5000):
     return 1 / (1 + np.exp(-(0.7 * z + 0.8))), y
 
 
+def audits(seed, n):
+    """One row in twenty, by other numbers than those of the stream of that seed."""
+    return np.random.default_rng([seed, 1]).random(n) < 0.05
+
+
 def shifted_labels(seed):
     """Many labels, of which half have logits that are too high and half that are too low."""
     eta, y = omma.datasets.long_tail(n=4000, m=20, seed=seed)
@@ -128,7 +133,7 @@ def test_estimates_are_near_the_truth(metric, k, stream, bound):
     errors, of_hits = [], []
     for seed in range(6):
         eta, y = stream(seed)
-        audited = np.random.default_rng(seed).random(len(y)) < 0.05
+        audited = audits(seed, len(y))
         policy = omma.Auto(metric, k=k)
         trace = omma.replay(policy, eta, y, seen="predicted", audited=audited)
         truth = true_value(metric, y, trace.predictions)
@@ -142,7 +147,7 @@ def test_recall_under_a_budget_of_alarms():
     errors = []
     for seed in range(6):
         eta, y = alarms(seed)
-        audited = np.random.default_rng(seed).random(len(y)) < 0.05
+        audited = audits(seed, len(y))
         policy = omma.Auto("recall", subject_to="predicted_rate <= 0.02")
         trace = omma.replay(policy, eta, y, seen="predicted", audited=audited)
         errors.append(abs(trace.value - true_value("recall", y, trace.predictions)))
