@@ -26,7 +26,7 @@ SKIPPED = (
 )
 # Made of records as a whole, which test_pages.py compares; the reference is made of docstrings, the
 # gallery of examples that tests run.
-MADE = ("study.md", "likeness.md", "auto.md", "reference/", "gallery/")
+MADE = ("study.md", "likeness.md", "auto.md", "intervals.md", "reference/", "gallery/")
 
 
 def sections(text):

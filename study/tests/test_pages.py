@@ -164,3 +164,9 @@ def test_pictures_of_the_study_are_whole_and_come_from_records(script, tmp_path)
         assert cut_off(figure) == []
         picture = make_study.PICTURES / f"{name}.png"
         assert drawn_as(figure, picture, tmp_path, 100), "run make_study.py"
+
+
+def test_the_page_of_intervals_comes_from_records(script):
+    make_intervals = script("make_intervals")
+    made = make_intervals.page(read(make_intervals.PACKED)).rstrip() + "\n"
+    assert made == (DOCS / "intervals.md").read_text(encoding="utf-8")
