@@ -102,28 +102,28 @@ class PerLabel:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice:
-    """Rules judged on rows that they were made without; what ``omma.choose`` returns.
+    """The result of ``omma.choose``: rules with their scores on unseen rows.
 
     Attributes
     ----------
     metric : str
-        What rules are judged by.
+        The metric of the scores.
     candidates : tuple of Candidate
         The simplest first.
     best_name : str
         The name of the best candidate.
     rule : Rule
-        The best, made again of all rows: what to deploy.
+        The rule to deploy: the best candidate, learned from all rows.
     labels : PerLabel or None
-        What it gains on each label over the simple rule; None where labels have no metric of
-        their own.
+        Its gain on each label over the 0.5 threshold or the top k; None if the metric is not
+        defined for single labels.
     how : str
-        How many folds and rows there were.
+        The number of folds and rows.
     notes : tuple of str
-        Sentences about rules that were left out, rows that were skipped, and thin data.
+        Notes about rules that were left out, rows that were skipped, and too little data.
     calibration : CalibrationCheck or None
-        Whether the probabilities look calibrated, and what calibrating gains; print it. None for
-        one class a row.
+        Whether the probabilities look calibrated, and what calibration would gain; print it. None
+        for one class per row.
     """
 
     metric: str
@@ -137,9 +137,10 @@ class Choice:
 
     @property
     def best(self) -> Candidate:
-        """The candidate of the highest out-of-fold value, of equal ones the simplest.
+        """The candidate with the highest out-of-fold value; of equal ones, the simplest.
 
-        Under limits, the best of those that hold them; if none does, the one that misses least.
+        With limits, the best of those that meet them. If none does, the one with the smallest
+        violation.
         """
         return self[self.best_name]
 
