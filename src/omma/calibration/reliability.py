@@ -73,7 +73,8 @@ class Reliability:
         test is on the safe side. Exact tails matter where rates are small: 2 hits where 0.1 were
         expected are many standard errors off and not rare. 1 where a bin is empty.
         """
-        return np.minimum(2 * np.minimum(*self._tails), 1.0)
+        at_least, at_most = self._tails
+        return np.asarray(np.minimum(2 * np.minimum(at_least, at_most), 1.0))
 
     @property
     def p_value(self) -> float:

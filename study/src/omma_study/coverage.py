@@ -79,8 +79,9 @@ class Population(NamedTuple):
     def counts(self, rule: omma.Rule) -> omma.Counts:
         """The expected counts of a rule over all rows."""
         predicted = np.reshape(rule.predict(self.eta), self.eta.shape)
-        sums = (values.sum(axis=0) for values in (self.truth * predicted, predicted, self.truth))
-        return omma.Counts(*sums, len(self.eta))
+        cells = (self.truth * predicted, predicted, self.truth)
+        tp, decided, positive = (values.sum(axis=0) for values in cells)
+        return omma.Counts(tp, decided, positive, float(len(self.eta)))
 
 
 def populations(
@@ -164,8 +165,8 @@ def run(data: Path, sizes: Iterable[int]) -> Iterator[Record]:
                         with warnings.catch_warnings():
                             warnings.simplefilter("ignore")  # rare labels may lack positives
                             result = simulate(population, target, limit, n, draws)
-                        spec = {"task": task, "set": title, "model": model, "metric": target}
-                        spec |= {"limit": limit, "rows": n}
+                        spec = {"task": task, "set": title, "model": model, "metric": target,
+                                "limit": limit, "rows": n}  # fmt: skip
                         seconds = {"cpu": time.process_time() - start}
                         yield make(
                             SUITE, spec, "choose", kind=SUITE, result=result, seconds=seconds
