@@ -127,24 +127,6 @@ def sigmoid(x):
 
 
 @helper
-def write_logits(squash, values, logits, width):
-    """Logits z of a row; beyond s = ``squash``, z r (2 − r) with r = s / |z|."""
-    for i in range(width):
-        z = logit(values[i])
-        size = abs(z)
-        r = squash / (size if size > squash else squash)
-        logits[i] = z * (r * (2.0 - r))
-
-
-@helper
-def write_sigmoids(a, beyond, b, logits, bias, mean, values, width):
-    """Calibrated probabilities: a (z − z̄) + e z̄ + b + b_j is a z + b + (b_j + (e − a) z̄)."""
-    for i in range(width):
-        calibrated = sigmoid(fma(a, logits[i], b) + (bias[i] + beyond * mean[i]))
-        values[i] = calibrated if values[i] > 0.0 else 0.0
-
-
-@helper
 def clipped(slope):
     """A slope that is neither flat nor a wall; sums of calibrators may go past either."""
     return min(max(slope, FLATTEST), STEEPEST)
@@ -162,32 +144,24 @@ def calibrate_not(calibrator, columns, work, width):
 
 @calibrate.case()
 def calibrate_row(calibrator, columns, work, width):
-    shared = calibrator.shared
+    shared, values, logits = calibrator.shared, work[VALUES], work[LOGITS]
+    bias, mean, squash = columns[BIAS], columns[MEAN], shared[SQUASH]
     # Two loops: more divisions are under way.
-    write_logits(shared[SQUASH], work[VALUES], work[LOGITS], width)
+    for i in range(width):
+        z = logit(values[i])
+        size = abs(z)
+        r = squash / (size if size > squash else squash)
+        logits[i] = z * (r * (2.0 - r))  # beyond s
     if shared[LABELLED] > 0.0:
         a, e, b = clipped(shared[SLOPE]), clipped(shared[BETWEEN]), shared[INTERCEPT]
-        write_sigmoids(a, e - a, b, work[LOGITS], columns[BIAS], columns[MEAN], work[VALUES], width)
+        beyond = e - a
+        for i in range(width):
+            # a (z − z̄) + e z̄ + b + b_j is a z + b + (b_j + (e − a) z̄).
+            calibrated = sigmoid(fma(a, logits[i], b) + (bias[i] + beyond * mean[i]))
+            values[i] = calibrated if values[i] > 0.0 else 0.0
 
 
 # Means of logits.
-
-
-@helper
-def move_means(weight, values, logits, mean, entries, width):
-    """Take a row into the mean logit of each label; returns Σ d (z − z̄) and how many it has."""
-    spread, stored = np.int64(0), np.int64(0)
-    for i in range(width):
-        is_stored = values[i] > 0.0
-        counted = weight if is_stored else 0.0
-        total = entries[i] + counted
-        entries[i] = total
-        d = logits[i] - mean[i]
-        moved = fma(d, counted / (total if total > 0.0 else 1.0), mean[i])
-        mean[i] = moved
-        spread += fixed(d * (logits[i] - moved) if is_stored else 0.0)
-        stored += is_stored
-    return unfixed(spread), np.float64(stored)
 
 
 @by_kind
@@ -202,47 +176,24 @@ def center_not(calibrator, columns, work, weight, width):
 
 @center.case(Learning)
 def center_row(calibrator, columns, work, weight, width):
-    spread, stored = move_means(
-        weight, work[VALUES], work[LOGITS], columns[MEAN], columns[ENTRIES], width
-    )
-    calibrator.shared[SPREAD] += weight * spread
-    calibrator.shared[COUNTED] += weight * stored
+    """Take a row into the mean logit of each label, into W = Σ d (z − z̄) and into N."""
+    values, logits, mean, entries = work[VALUES], work[LOGITS], columns[MEAN], columns[ENTRIES]
+    spread, stored = np.int64(0), np.int64(0)
+    for i in range(width):
+        is_stored = values[i] > 0.0
+        counted = weight if is_stored else 0.0
+        total = entries[i] + counted
+        entries[i] = total
+        d = logits[i] - mean[i]
+        moved = fma(d, counted / (total if total > 0.0 else 1.0), mean[i])
+        mean[i] = moved
+        spread += fixed(d * (logits[i] - moved) if is_stored else 0.0)
+        stored += is_stored
+    calibrator.shared[SPREAD] += weight * unfixed(spread)
+    calibrator.shared[COUNTED] += weight * np.float64(stored)
 
 
 # Learning from labels.
-
-
-@helper
-def fit_labels(share, start, weight, values, logits, present, bias, precision, mean, width):
-    """Move each bias; returns Σ g x and the upper half of Σ w x xᵀ over a row's labels.
-
-    Of c and 1 − c one is the error, so w = max(c (1 − c), g²) is |g| times the larger of them.
-    Sums are without the weight: fixed point has an end.
-    """
-    nothing = np.int64(0)
-    g_within, g_between, g_all = nothing, nothing, nothing
-    aa, ae, ab, ee, eb, bb = nothing, nothing, nothing, nothing, nothing, nothing
-    for i in range(width):
-        c = values[i]
-        g = c - present[i] if c > 0.0 else 0.0
-        w = abs(g) * (c if c > 1.0 - c else 1.0 - c)
-        known = precision[i] + weight * w
-        precision[i] = known
-        bias[i] = fma(-share, weight * g / (start + known), bias[i])
-        within, between = logits[i] - mean[i], mean[i]
-        w_within, w_between = w * within, w * between
-        g_within += fixed(g * within)
-        g_between += fixed(g * between)
-        g_all += fixed(g)
-        aa += fixed(w_within * within)
-        ae += fixed(w_within * between)
-        ab += fixed(w_within)
-        ee += fixed(w_between * between)
-        eb += fixed(w_between)
-        bb += fixed(w)
-    gradient = unfixed(g_within), unfixed(g_between), unfixed(g_all)
-    curves = unfixed(aa), unfixed(ae), unfixed(ab), unfixed(ee), unfixed(eb), unfixed(bb)
-    return gradient, curves
 
 
 @helper
@@ -277,20 +228,38 @@ def fit_not(calibrator, columns, work, weight, unit, width, m):
 
 @fit.case(Learning)
 def fit_row(calibrator, columns, work, weight, unit, width, m):
-    shared, counted = calibrator.shared, weight * unit
-    gradient, curves = fit_labels(
-        1.0 - 1.0 / m,
-        START_PRECISION * unit,
-        counted,
-        work[VALUES],
-        work[LOGITS],
-        work[PRESENT],
-        columns[BIAS],
-        columns[PRECISION],
-        columns[MEAN],
-        width,
-    )
+    """Move each bias, then θ by the sums Σ g x and Σ w x xᵀ over a row's labels.
+
+    Of c and 1 − c one is the error, so w = max(c (1 − c), g²) is |g| times the larger of them.
+    Sums are without the weight: fixed point has an end.
+    """
+    shared, counted, nothing = calibrator.shared, weight * unit, np.int64(0)
+    values, logits, present = work[VALUES], work[LOGITS], work[PRESENT]
+    bias, precision, mean = columns[BIAS], columns[PRECISION], columns[MEAN]
+    share, start = 1.0 - 1.0 / m, START_PRECISION * unit
+    g_within, g_between, g_all = nothing, nothing, nothing
+    aa, ae, ab, ee, eb, bb = nothing, nothing, nothing, nothing, nothing, nothing
+    for i in range(width):
+        c = values[i]
+        g = c - present[i] if c > 0.0 else 0.0
+        w = abs(g) * (c if c > 1.0 - c else 1.0 - c)
+        known = precision[i] + counted * w
+        precision[i] = known
+        bias[i] = fma(-share, counted * g / (start + known), bias[i])
+        within, between = logits[i] - mean[i], mean[i]
+        w_within, w_between = w * within, w * between
+        g_within += fixed(g * within)
+        g_between += fixed(g * between)
+        g_all += fixed(g)
+        aa += fixed(w_within * within)
+        ae += fixed(w_within * between)
+        ab += fixed(w_within)
+        ee += fixed(w_between * between)
+        eb += fixed(w_between)
+        bb += fixed(w)
     shared[LABELLED] += weight
+    curves = unfixed(aa), unfixed(ae), unfixed(ab), unfixed(ee), unfixed(eb), unfixed(bb)
     for i in range(6):
         shared[CURVES + i] += counted * curves[i]
-    newton_step(shared, (counted * gradient[0], counted * gradient[1], counted * gradient[2]), unit)
+    gradient = counted * unfixed(g_within), counted * unfixed(g_between), counted * unfixed(g_all)
+    newton_step(shared, gradient, unit)

@@ -208,6 +208,8 @@ def see_corrected_totals(feedback, columns, totals, seen, m):
         seen[SUM_PREDICTED] = predicted
 
 
+NO_SUMS: Final = np.int64(0)  # of the type that feedback has: another one compiles it twice
+
 # What is counted of a row: C_t = C_{t−1} + C(y_t, ŷ_t), as counts in place of the paper's means.
 
 
@@ -223,28 +225,24 @@ def row_sums(degrees, flags, width):
 
 
 @helper
-def count_set(which, sums, degrees, flags, weight, columns, totals, width):
+def count_set(cells, totals, sums, degrees, flags, weight, width):
     """Add a row to a set of counts, to its number of rows and, where wanted, to its sums.
 
-    ``degrees`` is to what degree each label is present: 0 or 1, or its probability.
+    ``cells``, shape (3, width), and ``totals``, shape (TOTALS,), are those of the set. ``degrees``
+    is to what degree each label is present: 0 or 1, or its probability.
     """
-    first = 3 * which
-    tp, predicted, positive = (
-        columns[first + TP],
-        columns[first + PREDICTED],
-        columns[first + POSITIVE],
-    )
+    tp, predicted, positive = cells[TP], cells[PREDICTED], cells[POSITIVE]
     for i in range(width):
         added = weight * degrees[i]
         tp[i] += added * flags[i]
         predicted[i] += weight * flags[i]
         positive[i] += added
-    totals[which, N] += weight
+    totals[N] += weight
     if sums > 0:
         hits, chosen, present = row_sums(degrees, flags, width)
-        totals[which, SUM_TP] += weight * hits
-        totals[which, SUM_PREDICTED] += weight * chosen
-        totals[which, SUM_POSITIVE] += weight * present
+        totals[SUM_TP] += weight * hits
+        totals[SUM_PREDICTED] += weight * chosen
+        totals[SUM_POSITIVE] += weight * present
 
 
 @by_kind
@@ -260,8 +258,8 @@ def expect_nothing(feedback, columns, totals, work, weight, width):
 @expect.case(Estimates)
 @expect.case(Both)
 def expect_values(feedback, columns, totals, work, weight, width):
-    degrees, flags = work[VALUES], work[FLAGS]
-    count_set(OWN, feedback.sums, degrees, flags, weight, columns, totals, width)
+    own, sums = columns[3 * OWN : 3 * OWN + 3], feedback.sums
+    count_set(own, totals[OWN], sums, work[VALUES], work[FLAGS], weight, width)
 
 
 @by_kind
@@ -271,20 +269,22 @@ def observe(feedback, columns, totals, work, weight, width):
 
 @observe.case()
 def observe_labels(feedback, columns, totals, work, weight, width):
-    degrees, flags = work[PRESENT], work[FLAGS]
-    count_set(OWN, feedback.sums, degrees, flags, weight, columns, totals, width)
+    own, sums = columns[3 * OWN : 3 * OWN + 3], feedback.sums
+    count_set(own, totals[OWN], sums, work[PRESENT], work[FLAGS], weight, width)
 
 
 @observe.case(Estimates)
 def observe_beside(feedback, columns, totals, work, weight, width):
-    count_set(TRUE, 0, work[PRESENT], work[FLAGS], weight, columns, totals, width)
+    true = columns[3 * TRUE : 3 * TRUE + 3]
+    count_set(true, totals[TRUE], NO_SUMS, work[PRESENT], work[FLAGS], weight, width)
 
 
 @observe.case(Both)
 def observe_both(feedback, columns, totals, work, weight, width):
     flags, sums = work[FLAGS], feedback.sums
-    count_set(TRUE, sums, work[PRESENT], flags, weight, columns, totals, width)
-    count_set(KNOWN, sums, work[VALUES], flags, weight, columns, totals, width)
+    true, known = columns[3 * TRUE : 3 * TRUE + 3], columns[3 * KNOWN : 3 * KNOWN + 3]
+    count_set(true, totals[TRUE], sums, work[PRESENT], flags, weight, width)
+    count_set(known, totals[KNOWN], sums, work[VALUES], flags, weight, width)
 
 
 @by_kind

@@ -147,7 +147,10 @@ def replay_dense(eta, rows, true, true_rows, extras, spec, memory, marks, out, o
         row = row_at(extras, t, False)
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
-        learn(spec, memory, row, None, None, width)
+        learn(
+            memory.calibrator, memory.pace, memory.limits, memory.window, row.gaps, spec, memory,
+            row, None, None, width,
+        )  # fmt: skip
         taken = mark(marks, taken, t + 1, memory.table, memory.totals)
     return rows.shape[0], filled
 
@@ -163,7 +166,10 @@ def learn_dense(eta, rows, true, true_rows, decided, extras, late, spec, memory)
         row = row_at(extras, t, late)
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
-        learn(spec, memory, row, None, None, width)
+        learn(
+            memory.calibrator, memory.pace, memory.limits, memory.window, row.gaps, spec, memory,
+            row, None, None, width,
+        )  # fmt: skip
 
 
 # Sparse rows.
@@ -300,7 +306,10 @@ def learn_labels(count, true, row, sparse, spec, memory):
     width = padded(count)
     for column in (VALUES, FLAGS, PRESENT):
         clear_rest(work[column], count, width)
-    learn(spec, memory, row, sparse.place, sparse.ids[:count], width)
+    learn(
+        memory.calibrator, memory.pace, memory.limits, memory.window, row.gaps, spec, memory, row,
+        sparse.place, sparse.ids[:count], width,
+    )  # fmt: skip
 
 
 @entry

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from omma.kernels import classes  # noqa: F401 (adds its cases to those of gains)
 from omma.kernels.calibrate import LABELLED, calibrate, center, fit
 from omma.kernels.counts import (
+    NO_SUMS,
     Both,
     PartialLabels,
     count_set,
@@ -198,23 +199,14 @@ def fit_audited(audit, calibrator, columns, work, weight, unit, width, m):
 
 
 @helper
-def learn(spec, memory, row, place, labels, width):
+def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labels, width):
     """Count a decided row, and learn from its labels where they are known.
 
     ``work`` holds its VALUES (calibrated), LOGITS, FLAGS and PRESENT. Algorithm 1:
-    C_t = C_{t−1} + C(y_t, ŷ_t); Algorithm 2 has η̂ in place of y.
+    C_t = C_{t−1} + C(y_t, ŷ_t); Algorithm 2 has η̂ in place of y. The first five arguments are parts
+    of ``memory`` and ``row``: where one is not used it is None, and what needs it is not compiled,
+    which compilers see of an argument alone.
     """
-    learn_with(
-        memory.calibrator, memory.pace, memory.limits, memory.window, row.gaps, spec, memory, row,
-        place, labels, width,
-    )  # fmt: skip
-
-
-@helper
-def learn_with(
-    calibrator, pace, limits, window, gaps, spec, memory, row, place, labels, width
-):  # fmt: skip
-    """The same; what is not used is None, and compilers see that of an argument alone."""
     feedback, columns, totals, work = spec.feedback, memory.columns, memory.totals, memory.work
     weight, late, labelled, partly = row.weight, row.late, row.labelled, False
     if gaps is not None:
@@ -242,7 +234,8 @@ def learn_with(
             remember(window, feedback, work, weight, False, True, labels, width)
         observe(feedback, columns, totals, work, counted, width)
         if pace is not None:  # counts that decide decay or slide; these are for reported values
-            count_set(JUDGED, 0, work[PRESENT], work[FLAGS], weight, columns, totals, width)
+            judged = columns[3 * JUDGED : 3 * JUDGED + 3]
+            count_set(judged, totals[JUDGED], NO_SUMS, work[PRESENT], work[FLAGS], weight, width)
         if calibrator is not None:
             fit(calibrator, columns, work, weight, unit, width, spec.m)
             if gaps is not None and gaps.audit > 1.0:

@@ -65,7 +65,10 @@ def learn_dense(
     memory = Memory(columns, columns, totals, work, point, calibrator, pace, limits, window)
     read_values(eta, work[VALUES])
     calibrate(calibrator, columns, work, work.shape[1])
-    learn(spec, memory, Row(weight, labelled, late, gaps), None, None, work.shape[1])
+    row = Row(weight, labelled, late, gaps)
+    learn(
+        calibrator, pace, limits, window, gaps, spec, memory, row, None, None, work.shape[1]
+    )  # fmt: skip
     return True
 
 
