@@ -177,10 +177,10 @@ def choose(
         calibration = _calibration(data, goal, split, decisions.get(TRUSTING))
 
     sample = Resampler(data, list(decisions.values()), goal.objective, seed)
-    parts = [Part(data, list(decisions.values()), sample)]
+    parts = [JudgedRows(data, list(decisions.values()), sample)]
     for fold in split if limits else ():
         rows, decided = data.take(fold), [matrix[fold] for matrix in decisions.values()]
-        parts.append(Part(rows, decided, Resampler(rows, decided, goal.objective, seed)))
+        parts.append(JudgedRows(rows, decided, Resampler(rows, decided, goal.objective, seed)))
     statuses = [
         tuple(_status(limit, rule, *parts) for limit in limits) for rule in range(len(makers))
     ]
@@ -297,7 +297,7 @@ def _out_of_fold(data: Batch, folds: Folds, make: Callable[[Batch], Rule]) -> An
     return sparse.csr_array(sparse.vstack(decisions, format="csr")[order])
 
 
-class Part(NamedTuple):
+class JudgedRows(NamedTuple):
     """Rows, the out-of-fold decisions of each rule on them, and their counts."""
 
     data: Batch
@@ -320,7 +320,7 @@ class Part(NamedTuple):
         return counts, counts
 
 
-def _status(limit: Limit, rule: int, whole: Part, *folds: Part) -> LimitStatus:
+def _status(limit: Limit, rule: int, whole: JudgedRows, *folds: JudgedRows) -> LimitStatus:
     """How a limit stands by the out-of-fold decisions of a rule, and how surely.
 
     The rule to deploy is made once more, and differs from those of the folds as they differ from
