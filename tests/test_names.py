@@ -13,7 +13,7 @@ import omma
 @pytest.mark.parametrize("name", omma.__all__)
 def test_every_public_name_is_found(name):
     assert getattr(omma, name) is getattr(omma, name)
-    assert name in omma.ROOMS or name in omma.WHERE
+    assert name in omma.SUBMODULES or name in omma.PUBLIC_NAMES
 
 
 def test_others_are_not():
@@ -32,11 +32,11 @@ def test_an_import_loads_nothing_until_a_name_is_asked_for():
 
 
 def test_public_names_without_another_place_are_policies():
-    rest = [name for name, place in omma.WHERE.items() if place == "policies"]
+    rest = [name for name, place in omma.PUBLIC_NAMES.items() if place == "policies"]
     assert {"OMMA", "Auto", "Policy", "Window"} <= set(rest) <= set(omma.policies.__all__)
     public = set(omma.policies.POLICIES) | {"FrankWolfe"}
     assert public <= set(rest)
-    placed = {name for names in omma.PLACES.values() for name in names}
+    placed = {name for names in omma.NAMES_BY_MODULE.values() for name in names}
     assert placed <= set(omma.__all__)
     assert all(getattr(omma, name) is not None for name in omma.__all__)
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 # Modules are imported when they are first used: `omma --help` loads neither Numba nor SciPy.
-ROOMS = (
+SUBMODULES = (
     "calibration",
     "datasets",
     "estimators",  # this, study and theory say that they moved
@@ -58,7 +58,7 @@ ROOMS = (
     "theory",
 )
 # Where public names come from; those that are not here are policies.
-PLACES = {
+NAMES_BY_MODULE = {
     "comparison": ("Choice", "Comparison", "choose", "compare"),
     "counts": ("Counts",),
     "curves": ("Curve", "curve"),
@@ -119,17 +119,17 @@ __all__ = [
     "step",
 ]
 
-OTHERS = {name: place for place, names in PLACES.items() for name in names}
-WHERE = {name: OTHERS.get(name, "policies") for name in __all__ if name not in ROOMS}
-BEHIND = frozenset(place.split(".")[0] for place in WHERE.values())  # rooms that names come from
+MODULE_OF = {name: module for module, names in NAMES_BY_MODULE.items() for name in names}
+PUBLIC_NAMES = {name: MODULE_OF.get(name, "policies") for name in __all__ if name not in SUBMODULES}
+SOURCES = frozenset(module.split(".")[0] for module in PUBLIC_NAMES.values())
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for, once."""
-    if name in ROOMS or name in BEHIND:
+    if name in SUBMODULES or name in SOURCES:
         return import_module(f"omma.{name}")
-    if name in WHERE:
-        globals()[name] = getattr(import_module(f"omma.{WHERE[name]}"), name)
+    if name in PUBLIC_NAMES:
+        globals()[name] = getattr(import_module(f"omma.{PUBLIC_NAMES[name]}"), name)
         return globals()[name]
     raise AttributeError(f"module 'omma' has no attribute {name!r}")
 

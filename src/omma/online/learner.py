@@ -274,7 +274,8 @@ class OnlineClassifier:
         """The rule that decides the next row; with limits, the rule to deploy.
 
         With limits, the rule uses the mean of each price over the rows so far, because prices
-        fluctuate from row to row.
+        fluctuate from row to row. What ``Auto`` has learned of calibration is part of its
+        thresholds; "Explain one decision" in the documentation shows both apart.
         """
         return self.policy.rule(self.state).named(self.names)
 
