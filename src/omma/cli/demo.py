@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from omma.cli.options import PRIOR, picture_path, say, whole_number
 PICTURE = Path("omma-demo.png")
 METRICS = ("macro_f1", "micro_f1", "macro_balanced_accuracy", "macro_gmean")
 WITH_BUDGET = ("macro_f1", "macro_precision", "macro_recall", "macro_gmean")
-PICTURED = ("macro_f1", "macro_gmean", "macro_precision@", "macro_recall@")
+PICTURED, PICTURED_WITH_BUDGET = ("macro_f1", "macro_gmean"), ("macro_precision", "macro_recall")
 POLICIES = ("baseline", "tuned", "auto", "omma", "omma_eta")
 TUNING_ROWS = 1000  # labelled rows that thresholds are tuned on
 
@@ -77,10 +78,17 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
     times = (f"{comparison.titles[name]} {total:.2f}" for name, total in seconds.items())
     console.print(f"Seconds for the above: {', '.join(times)}.")
     if path is not None:
-        names = (f"{name}{k}" if name.endswith("@") else name for name in PICTURED)
+        names = [*PICTURED, *at_budget(PICTURED_WITH_BUDGET, k)]
         title = f"Policies compared on {rows:,} rows of {labels:,} labels. "
         omma.plots.save(replace(comparison, metrics=tuple(names)).plot(title=title), path)
         click.echo(f"Saved the running performance to {path}")
+
+
+def at_budget(names: Iterable[str], k: int) -> list[str]:
+    """Metrics with a budget of k labels a row, as people write them."""
+    from omma.metrics.target import Target  # it loads Numba, which --help does without
+
+    return [str(Target(name, k)) for name in names]
 
 
 def run(
@@ -97,7 +105,7 @@ def run(
     comparison = omma.compare(
         eta,
         y,
-        [*METRICS, *(f"{name}@{k}" for name in WITH_BUDGET)],
+        [*METRICS, *at_budget(WITH_BUDGET, k)],
         POLICIES,
         train=sample,
         seeds=(None,),
