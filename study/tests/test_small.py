@@ -43,8 +43,11 @@ def test_no_set_is_both_of_the_design_and_another():
 def test_a_summary_counts_lost_cells():
     values = {"simple": 0.7, "labels": 0.6, "estimates": 0.68, "auto": 0.69}
     records = [
-        {"spec": {"model": "forest"}, "result": {"whole": values}},
-        {"spec": {"model": "forest"}, "result": {"whole": {**values, "estimates": 0.72}}},
+        {"spec": {"model": "forest"}, "result": {"rows": 500, "whole": values}},
+        {
+            "spec": {"model": "forest"},
+            "result": {"rows": 500, "whole": {**values, "estimates": 0.72}},
+        },
     ]
     (_, whole) = small.summary(small.cells(records), "model").to_dict("records")
     assert whole["lost"] == "50.0 %"
