@@ -182,10 +182,12 @@ class Auto:
         return idx[yhat]
 
     # -- learn ----------------------------------------------------------------------------------------------
-    def update(self, y=None, unknown=()):
+    def update(self, y=None, unknown=(), audit=0.0):
         """y: the indexes of the true labels, or None where they are unknown.
 
         unknown: the indexes of labels of which it is not known whether the row has them.
+        audit: not zero where labels are seen because they were predicted: -1, or in an audited row
+        what its entries weigh in calibration that were not predicted.
         """
         idx, c, z, yhat = self.last
         self.n += 1
@@ -205,21 +207,32 @@ class Auto:
         true, known = np.zeros(self.m), np.ones(self.m)
         true[np.asarray(y, int)] = 1.0
         known[np.asarray(unknown, int)] = 0.0
+        if audit < 0:  # nobody saw what was not predicted
+            known = np.zeros(self.m)
+            known[idx[yhat]] = 1.0
+            true *= known
         c, yhat = c * known[idx], yhat * known[idx]
         self.pos_y += true  # also where nothing is stored
         y = true[idx]
         self.tp_y[idx] += y * yhat
         self.tp_e[idx] += c * yhat
         self.pos_e[idx] += c
+        self.fit(idx, c, z, y)
+        if audit > 1:
+            self.fit(idx, c * (1 - yhat), z, y, audit - 1)
+
+    def fit(self, idx, c, z, y, weight=1.0):
+        """Newton's step of the calibrator, at the curvature added up so far."""
         g = (c - y) * (c > 0)
         w = np.maximum(c * (1 - c), g * g) * (c > 0)
         x = np.stack([z - self.mean[idx], self.mean[idx], np.ones_like(z)])
-        self.H += (x * w) @ x.T
-        self.h[idx] += w
-        self.b[idx] -= (1.0 - 1.0 / self.m) * g / (HJ0 + self.h[idx])  # b has corrected 1 / m of it
+        self.H += weight * (x * w) @ x.T
+        self.h[idx] += weight * w
+        # b has corrected 1 / m of it.
+        self.b[idx] -= (1.0 - 1.0 / self.m) * weight * g / (HJ0 + self.h[idx])
         H = start_curvature(self.W, self.N) + self.H
         if np.linalg.det(H) > 1e-9 * np.prod(np.diag(H)):
-            self.theta = self.theta - np.linalg.solve(H, x @ g)
+            self.theta = self.theta - np.linalg.solve(H, weight * (x @ g))
             self.theta[:2] = np.clip(self.theta[:2], 0.05, 1000.0)
 
     # -- merge ----------------------------------------------------------------------------------------------

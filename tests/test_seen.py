@@ -4,6 +4,7 @@ import json
 import pickle
 import warnings
 
+import naive_auto
 import naive_seen
 import numpy as np
 import pytest
@@ -72,6 +73,30 @@ def test_the_estimate_is_that_of_the_textbook(layout):
     np.testing.assert_allclose([counts.tp, counts.predicted, counts.positive], expected)
     assert counts.n == len(y)
     assert trace.history.values[-1] == pytest.approx(trace.value)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_auto_is_its_slow_twin(layout):
+    """Decisions and calibration: audits weigh more where nothing was predicted."""
+    eta, y, audited = labels_stream(seed=4, n=300)
+    matrix = LAYOUTS[layout]
+    trace = omma.replay(
+        omma.Auto("macro_f1"), matrix(eta), matrix(y), seen="predicted", audited=audited
+    )
+    decided = trace.predictions.toarray() if layout == "csr" else trace.predictions
+    twin = naive_auto.Auto("macro_f1", eta.shape[1])
+    weights = naive_seen.audit_weights(audited.tolist())
+    unseen = np.zeros(eta.shape[1])
+    for row, labels, predicted, audit in zip(eta, y, decided, weights, strict=True):
+        assert twin.predict(row).tolist() == np.flatnonzero(predicted).tolist()
+        _, calibrated, _, _ = twin.last
+        unseen += calibrated * (predicted == 0) * (audit < 0)
+        twin.update(np.flatnonzero(labels), audit=audit)
+    learned = trace.state.calibration
+    np.testing.assert_allclose(learned.shared[:3], twin.theta, rtol=1e-8)
+    np.testing.assert_allclose(learned.bias, twin.b, rtol=1e-7, atol=1e-10)
+    # What nobody saw is added up as it was calibrated when the row was decided.
+    np.testing.assert_allclose(trace.state.unseen.cells[0], unseen, rtol=1e-9)
 
 
 def test_weights_of_audits_are_those_of_the_textbook():
