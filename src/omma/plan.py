@@ -126,12 +126,12 @@ class Plan:
 
     def spec(self, state: State) -> Spec:
         """What is done with a row."""
-        certain = 0 if self.matrix is None else state.m
+        always_candidates = 0 if self.matrix is None else state.m
         return Spec(
             self.objective,
             float(self.prior),
             self.budget,
-            certain,
+            always_candidates,
             selector_address(self.budget),
             self.feedback(state),
             state.m,

@@ -80,7 +80,8 @@ def extras_of(
     audits: NDArray[np.float64] = NO_NUMBERS,
 ) -> kernel.Extras:
     """What comes with some rows beside probabilities and labels."""
-    unknown, gaps = None if labels is None else labels.unknown_of(rows), None
+    unknown = None if labels is None else labels.unknown_of(rows)
+    gaps = None  # then loops are compiled without what rows labelled in part need
     if unknown is not None or len(audits):
         gaps = kernel.BlockGaps(*(unknown or (NO_ROWS, NO_ROWS, NO_IDS)), audits)
     return kernel.Extras(

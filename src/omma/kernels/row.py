@@ -54,7 +54,8 @@ class Spec(NamedTuple):
     objective: Any  # what is maximized: ``gains.Weighed``, or ``FixedRules`` or ``CostMatrix``
     prior: float  # λ
     budget: int  # k labels a row, −k at most k, 0 without a budget
-    certain: int  # labels before this one are candidates even at probability zero: m with costs
+    # Labels before this position are candidates at any probability: m with costs, else 0.
+    always_candidates: int
     select: int  # address of the function that flags labels (``select``)
     feedback: Any  # what is counted (``counts``)
     m: int  # the number of labels
@@ -93,7 +94,7 @@ class Gaps(NamedTuple):
 
 
 @helper
-def look(spec, memory):
+def set_point(spec, memory):
     """Write where the gradient is taken, the totals that decisions look at, into ``point``."""
     unit = counted_unit(memory.pace, memory.window)
     feedback = in_units(spec.feedback, unit, memory.totals)
@@ -132,7 +133,7 @@ def decide(spec, memory, place, labels, pick, width):
     None.
     """
     calibrate(memory.calibrator, memory.columns, memory.work, width)
-    feedback, unit = look(spec, memory)
+    feedback, unit = set_point(spec, memory)
     seen = memory.work[SEEN : SEEN + 3]
     cells = cells_seen(feedback, memory.columns, seen, memory.point[N], width)
     weigh_labels(spec.objective, cells, memory, labels, pick, width)
@@ -141,7 +142,12 @@ def decide(spec, memory, place, labels, pick, width):
         place, labels, width, spec.m,
     )  # fmt: skip
     work = memory.work
-    return call(spec.select, spec.budget, spec.certain, numbers_at(work), work.shape[1], width) != 0
+    return (
+        call(
+            spec.select, spec.budget, spec.always_candidates, numbers_at(work), work.shape[1], width
+        )
+        != 0
+    )
 
 
 @helper
@@ -188,14 +194,15 @@ def fit_audited(audit, calibrator, columns, work, weight, unit, width, m):
 
     Audits stand for the rows around them that were not audited, so they weigh more.
     """
-    predicted, rows = work[RANKS], calibrator.shared[LABELLED]
+    values_before, rows = work[RANKS], calibrator.shared[LABELLED]
     for i in range(width):
-        predicted[i] = work[VALUES, i]
-        work[VALUES, i] = 0.0 if work[FLAGS, i] > 0.0 else predicted[i]
+        values_before[i] = work[VALUES, i]
+        # Nothing is learned of a probability of zero.
+        work[VALUES, i] = 0.0 if work[FLAGS, i] > 0.0 else values_before[i]
     fit(calibrator, columns, work, (audit - 1.0) * weight, unit, width, m)
     calibrator.shared[LABELLED] = rows  # it is one row
     for i in range(width):
-        work[VALUES, i] = predicted[i]
+        work[VALUES, i] = values_before[i]
 
 
 @helper
@@ -204,8 +211,8 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
 
     ``work`` holds its VALUES (calibrated), LOGITS, FLAGS and PRESENT. Algorithm 1:
     C_t = C_{t−1} + C(y_t, ŷ_t); Algorithm 2 has η̂ in place of y. The first five arguments are parts
-    of ``memory`` and ``row``: where one is not used it is None, and what needs it is not compiled,
-    which compilers see of an argument alone.
+    of ``memory`` and ``row``. One that is not used is None, and Numba leaves out the branches that
+    need it; it does so for arguments, and not for fields of a tuple.
     """
     feedback, columns, totals, work = spec.feedback, memory.columns, memory.totals, memory.work
     weight, late, labelled, partly = row.weight, row.late, row.labelled, False

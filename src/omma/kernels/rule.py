@@ -10,13 +10,13 @@ from omma.kernels.gains import LABELS, PRIOR, weigh_labels
 from omma.kernels.jit import entry
 from omma.kernels.layout import POSITIVE, PREDICTED, TOTALS, TP, N
 from omma.kernels.limits import add_prices
-from omma.kernels.row import look
+from omma.kernels.row import set_point
 
 
 @entry
 def see_all(spec, memory, cells, totals):
     """Write the counts of every label that decisions look at, shape (3, m), and their totals."""
-    feedback, _ = look(spec, memory)
+    feedback, _ = set_point(spec, memory)
     for i in range(TOTALS):
         totals[i] = memory.point[i]
     for j in range(cells.shape[1]):

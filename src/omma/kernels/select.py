@@ -2,8 +2,8 @@
 
 Without a budget every label whose gain is at least zero is predicted. With a budget of k, the k
 largest gains are, ties going to the lowest position; a budget of −k means at most k, taken of those
-that gain. A label is a candidate where its probability is above zero, and with costs always (those
-before position ``certain``). One that is no candidate has the rank LOWEST.
+that gain. A label is a candidate where its probability is above zero. With costs every label is:
+those before the position ``always_candidates``. One that is no candidate has the rank LOWEST.
 
 The k largest are found as a cut: a rank and a position up to which labels are chosen. Gains are
 ranked by whole numbers in the same order: compilers find the largest of these by vector
@@ -81,27 +81,23 @@ def cut_of(budget, ranks, width):
     return cut, position - 1
 
 
-def flag_gaining(budget, certain, work, stride, width):
+def flag_gaining(budget, always_candidates, work, stride, width):
     """Without a budget: flag every candidate that gains; there are never too few."""
     rows = as_array(work, (WORK, stride))
     values, slope, offset, flags = rows[VALUES], rows[SLOPE], rows[OFFSET], rows[FLAGS]
     for i in range(width):
-        candidate = (values[i] > 0.0) | (i < certain)
+        candidate = (values[i] > 0.0) | (i < always_candidates)
         flags[i] = 1.0 if candidate & (slope[i] * values[i] + offset[i] >= 0.0) else 0.0
     return np.intp(0)
 
 
-def flag_best(budget, certain, work, stride, width):
+def flag_best(budget, always_candidates, work, stride, width):
     """Flag the best of a row's labels; returns whether there are fewer than the budget."""
     rows = as_array(work, (WORK, stride))
-    values, slope, offset, ranks = (
-        rows[VALUES],
-        rows[SLOPE],
-        rows[OFFSET],
-        rows[RANKS].view(np.int64),
-    )
+    values, slope, offset = rows[VALUES], rows[SLOPE], rows[OFFSET]
+    ranks = rows[RANKS].view(np.int64)
     for i in range(width):
-        candidate = (values[i] > 0.0) | (i < certain)
+        candidate = (values[i] > 0.0) | (i < always_candidates)
         ranks[i] = rank(slope[i] * values[i] + offset[i] if candidate else -np.inf)
     cut, position = cut_of(budget, ranks, width)
     flags = rows[FLAGS]
