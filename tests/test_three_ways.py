@@ -158,6 +158,19 @@ def test_replays_of_classes_are_the_textbook(name, feedback):
     assert compared >= 0.8 * total
 
 
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_with_costs_a_class_of_probability_zero_may_be_the_cheapest(layout):
+    """Class 2, "ask somebody", never occurs and always costs little; classes 0 and 1 are unsure."""
+    matrix = np.array([[1.0, -9.0, 0.0], [-9.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    eta, y = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]), np.array([0, 0])
+    policy = omma.OMMA(omma.metrics.costs(matrix))
+    trace = omma.replay(policy, layout(eta), y)
+    decided = trace.predictions.toarray() if layout is sparse.csr_array else trace.predictions
+    assert decided.argmax(axis=1).tolist() == (eta @ matrix).argmax(axis=1).tolist() == [2, 0]
+    learner = omma.OnlineClassifier(policy, n_labels=3)
+    assert [int(np.argmax(learner.predict(row))) for row in eta] == [2, 0]
+
+
 def test_costs_are_the_textbook():
     eta, y = class_stream(5, n=30, m=3)
     matrix = np.array([[2.0, -1.0, 0.0], [-3.0, 1.0, 0.5], [0.0, -0.25, 4.0]])
