@@ -305,7 +305,7 @@ class JudgedRows(NamedTuple):
     sample: Resampler
 
     def counts(self, limit: Limit, rule: int) -> tuple[Counts, Counts]:
-        """What the value of a limit is of, and what its standard error is of."""
+        """The counts that give the value of a limit, and those that give its standard error."""
         counts = self.sample.counts(rule)
         if limit.needs_labels:
             # The error of a rate is by the labels that were seen, not by counts in proportion.
