@@ -1,6 +1,7 @@
 """A rule as an ONNX graph: probabilities in, decisions out."""
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,34 @@ MANY = 256  # classes beyond which a table of costs would make too large a graph
 INT8, INT64, DOUBLE = 3, 7, 11  # types of ONNX, as ``Cast`` takes them
 
 
-class Graph(Protocol):
-    """Where nodes are written to."""
+class Graph:
+    """Nodes and constants under names of which there are no two; ``unique`` is what makes them so.
+
+    It knows no library: whoever builds a model of it makes ONNX of its lists.
+    """
+
+    def __init__(self, unique: Callable[[str], str] = str) -> None:
+        self.constants: dict[str, NDArray[Any]] = {}
+        # Of each node its kind, the names of its inputs and outputs, and its attributes.
+        self.nodes: list[tuple[str, list[str], list[str], dict[str, Any]]] = []
+        self._unique = unique
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
         """Keep an array; returns the name that it goes by."""
+        unique = self._unique(name)
+        self.constants[unique] = values
+        return unique
 
     def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
         """Add a node; returns the name of its last output."""
+        start = f"{kind.lower()}_{len(self.nodes)}"
+        names = [self._unique(f"{start}_{place}") for place in range(outputs)]
+        self.nodes.append((kind, list(inputs), names, attributes))
+        return names[-1]
+
+    def name_output(self, source: str, name: str) -> None:
+        """Give an output of the graph the name that users know it by."""
+        self.nodes.append(("Identity", [source], [name], {}))
 
 
 def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> Any:
@@ -29,7 +50,7 @@ def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> A
     onnx = require("onnx", "Rule.to_onnx needs", '"omma-learn[onnx]"')
     check_choice("Rule.to_onnx", "dtype", dtype, ("float32", "float64"))
     helper, types = onnx.helper, onnx.TensorProto
-    graph = OnnxGraph(helper, onnx.numpy_helper)
+    graph = Graph()
     decisions = write_rule(graph, rule, "eta")
     graph.name_output(decisions, "decisions")
     outputs = [helper.make_tensor_value_info("decisions", types.INT8, ["n", rule.m])]
@@ -38,8 +59,13 @@ def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> A
         outputs.append(helper.make_tensor_value_info("classes", types.INT64, ["n"]))
     kind = types.FLOAT if dtype == "float32" else types.DOUBLE
     inputs = [helper.make_tensor_value_info("eta", kind, ["n", rule.m])]
+    nodes = [helper.make_node(*names, **attributes) for *names, attributes in graph.nodes]
+    constants = [
+        onnx.numpy_helper.from_array(values, own_name)
+        for own_name, values in graph.constants.items()
+    ]
     model = helper.make_model(
-        helper.make_graph(graph.nodes, name, inputs, outputs, initializer=graph.constants),
+        helper.make_graph(nodes, name, inputs, outputs, initializer=constants),
         opset_imports=[helper.make_opsetid("", OPSET)],
         producer_name="omma",
         ir_version=IR_VERSION,
@@ -131,25 +157,3 @@ def _gains(graph: Graph, rule: Any, eta: str) -> str:
         worth = graph.node("Mul", column, graph.constant(f"worth_{i}", row))
         gains = graph.node("Add", gains, worth)
     return gains
-
-
-class OnnxGraph:
-    """A graph of plain ONNX."""
-
-    def __init__(self, helper: Any, arrays: Any) -> None:
-        self._helper, self._arrays = helper, arrays
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def constant(self, name: str, values: NDArray[Any]) -> str:
-        self.constants.append(self._arrays.from_array(np.ascontiguousarray(values), name))
-        return name
-
-    def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
-        names = [f"{kind.lower()}_{len(self.nodes)}_{place}" for place in range(outputs)]
-        self.nodes.append(self._helper.make_node(kind, list(inputs), names, **attributes))
-        return names[-1]
-
-    def name_output(self, source: str, name: str) -> None:
-        """Give an output of the graph the name that users know it by."""
-        self.nodes.append(self._helper.make_node("Identity", [source], [name]))

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 from omma._validate import require
 from omma.export import seats_of
-from omma.export.onnx import INT64, class_places, write_rule
+from omma.export.onnx import INT64, Graph, class_places, write_rule
 from omma.rule import Rule
 from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL
 from omma.sklearn.classifier import MetricClassifier
@@ -62,9 +61,11 @@ def _shapes(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
+    from onnx.helper import np_dtype_to_tensor_dtype
+
     model = operator.raw_operator
     problem = model._problem
-    graph = SklearnGraph(scope, container)
+    graph = Graph(lambda name: str(scope.get_unique_variable_name(f"omma_{name}")))
     decisions = write_rule(graph, _single_precision(model.rule_), _probabilities(operator, graph))
     if problem.kind == MULTILABEL:
         output = graph.node("Cast", decisions, to=INT64)
@@ -78,11 +79,16 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             order = order if problem.positive == 1 else order[::-1]
         known = order.astype(str if order.dtype.kind in "UO" else np.int64)
         output = graph.node("Gather", graph.constant("classes", known), places, axis=0)
-    name = scope.get_unique_operator_name("out")
-    container.add_node("Identity", [output], [operator.outputs[0].full_name], name=name)
+    graph.name_output(output, operator.outputs[0].full_name)
+    for name, values in graph.constants.items():
+        kind = np_dtype_to_tensor_dtype(values.dtype)
+        container.add_initializer(name, kind, values.shape, values.ravel().tolist())
+    for kind, inputs, outputs, attributes in graph.nodes:
+        unique = scope.get_unique_operator_name(f"omma_{kind}")
+        container.add_node(kind, inputs, outputs, name=unique, **attributes)
 
 
-def _probabilities(operator: Any, graph: SklearnGraph) -> str:
+def _probabilities(operator: Any, graph: Graph) -> str:
     """The columns of the estimator's output that the rule takes."""
     model, output = operator.raw_operator, operator.inputs[0].full_name
     problem, known = model._problem, model.estimator_.classes_
@@ -119,29 +125,3 @@ def _single_precision(rule: Rule) -> Rule:
     # All cuts beyond the probabilities are alike, and those far beyond have no finite number.
     cuts = np.clip(-rule.offset / rule.slope, -1.0, 2.0).astype(np.float32).astype(np.float64)
     return replace(rule, slope=np.ones(rule.m), offset=-cuts)
-
-
-class SklearnGraph:
-    """A graph as skl2onnx keeps it."""
-
-    def __init__(self, scope: Any, container: Any) -> None:
-        self._scope, self._container = scope, container
-
-    def constant(self, name: str, values: NDArray[Any]) -> str:
-        from onnx import TensorProto
-
-        unique = str(self._scope.get_unique_variable_name(f"omma_{name}"))
-        # Types that rules and classes have: numbers, places and text.
-        kinds = {"f": TensorProto.DOUBLE, "i": TensorProto.INT64, "U": TensorProto.STRING}
-        content = values.ravel().tolist()
-        if values.dtype.kind == "U":
-            content = [text.encode() for text in content]
-        self._container.add_initializer(unique, kinds[values.dtype.kind], values.shape, content)
-        return unique
-
-    def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
-        unique_name = self._scope.get_unique_variable_name
-        names = [str(unique_name(f"omma_{kind.lower()}")) for _ in range(outputs)]
-        unique = self._scope.get_unique_operator_name(f"omma_{kind}")
-        self._container.add_node(kind, list(inputs), names, name=unique, **attributes)
-        return names[-1]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from omma._validate import check_choice, shown
 from omma.export import logits_of, seats_of
@@ -127,25 +127,7 @@ def query_of(
         raise ValueError(
             f"columns of {owner} must be None in the long layout, got {shown(columns)}"
         )
-    names = _Names(words.name(table), words.column(row_id), words.column(label), words.column(eta))
-    seats = seats_of(rule)
-    if seats is None:
-        return _all_above(rule, words, names)
-    return f"""{_rule_table(rule, words)},
-{_ranked(rule, words, names)}
-SELECT id AS {names.id}, label AS {names.label}
-FROM omma_ranked
-WHERE seat <= {seats}
-ORDER BY id, place"""
-
-
-class _Names(NamedTuple):
-    """What tables and columns are called in the database."""
-
-    table: str
-    id: str
-    label: str
-    eta: str
+    return _long(rule, words, *map(words.column, (row_id, label, eta)), words.name(table))
 
 
 def _rule_table(rule: Any, words: Dialect) -> str:
@@ -183,42 +165,36 @@ def _gain(rule: Any, words: Dialect, eta: str, slope: str, shift: str, bias: str
     return f"{words.real(slope)} * {used} + {words.real(shift)}"
 
 
-def _all_above(rule: Any, words: Dialect, names: _Names) -> str:
-    """Every label whose gain is at least zero."""
-    gain = _gain(rule, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
-    return f"""{_rule_table(rule, words)}
-SELECT p.{names.id} AS {names.id}, r.label AS {names.label}
-FROM {names.table} AS p
-JOIN omma_rule AS r ON r.label = p.{names.label}
-WHERE p.{names.eta} > 0 AND {gain} >= 0
-ORDER BY p.{names.id}, r.place"""
-
-
-def _ranked(rule: Any, words: Dialect, names: _Names) -> str:
-    """The best labels of each row first: with k also others, which fill up, else those that gain.
-
-    Of the labels that are no candidates the first k are enough to fill up.
-    """
-    gain = _gain(rule, words, f"p.{names.eta}", "r.slope", "r.shift", "r.bias")
+def _long(rule: Any, words: Dialect, row_id: str, label: str, eta: str, table: str) -> str:
+    """A row for each label that is predicted, of a table with a row for each probability."""
+    gain = _gain(rule, words, f"p.{eta}", "r.slope", "r.shift", "r.bias")
+    seats = seats_of(rule)
+    if seats is None:
+        return f"""{_rule_table(rule, words)}
+SELECT p.{row_id} AS {row_id}, r.label AS {label}
+FROM {table} AS p
+JOIN omma_rule AS r ON r.label = p.{label}
+WHERE p.{eta} > 0 AND {gain} >= 0
+ORDER BY p.{row_id}, r.place"""
     candidates = f"""omma_candidates AS (
-  SELECT p.{names.id} AS id, r.place AS place, r.label AS label, {gain} AS gain
-  FROM {names.table} AS p
-  JOIN omma_rule AS r ON r.label = p.{names.label}
-  WHERE p.{names.eta} > 0
+  SELECT p.{row_id} AS id, r.place AS place, r.label AS label, {gain} AS gain
+  FROM {table} AS p
+  JOIN omma_rule AS r ON r.label = p.{label}
+  WHERE p.{eta} > 0
 )"""
-    if rule.k is None:
-        return f"""{candidates},
-omma_ranked AS (
+    # The best labels of each row first.
+    ranked = """omma_ranked AS (
   SELECT
     id, place, label,
     ROW_NUMBER() OVER (PARTITION BY id ORDER BY gain DESC, place) AS seat
   FROM omma_candidates
   WHERE gain >= 0
 )"""
-    return f"""{candidates},
-omma_others AS (
+    if rule.k is not None:
+        # Other labels fill up: of those that are no candidates the first k are enough.
+        ranked = f"""omma_others AS (
   SELECT i.id AS id, r.place AS place, r.label AS label
-  FROM (SELECT DISTINCT {names.id} AS id FROM {names.table}) AS i
+  FROM (SELECT DISTINCT {row_id} AS id FROM {table}) AS i
   CROSS JOIN omma_rule AS r
   LEFT JOIN omma_candidates AS c ON c.id = i.id AND c.place = r.place
   WHERE r.place < {rule.k} AND c.place IS NULL
@@ -234,6 +210,13 @@ omma_ranked AS (
     ROW_NUMBER() OVER (PARTITION BY id ORDER BY filler, gain DESC, place) AS seat
   FROM omma_all
 )"""
+    return f"""{_rule_table(rule, words)},
+{candidates},
+{ranked}
+SELECT id AS {row_id}, label AS {label}
+FROM omma_ranked
+WHERE seat <= {seats}
+ORDER BY id, place"""
 
 
 def _wide(
