@@ -79,18 +79,18 @@ def write(target: str | Path | BinaryIO, content: Mapping[str, Any], *, pack: bo
 def opened(path: str | Path, kind: str = ".npz file") -> Iterator[Archive]:
     """The archive in a file; ``kind`` is what errors call a sound one."""
     with Path(path).open("rb") as file:
-        with _told(f"{path} is not a sound {kind}"):
+        with told(f"{path} is not a sound {kind}"):
             archive = zipfile.ZipFile(file)
         with archive:
             yield Archive(path, kind, archive)
 
 
 @contextmanager
-def _told(sentence: str) -> Iterator[None]:
+def told(sentence: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
     """Turn whatever libraries raise on a damaged file into one sentence."""
     try:
         yield
-    except Exception as error:  # NumPy, SciPy and the zip library raise a dozen kinds
+    except kinds as error:  # by default all: NumPy, SciPy and the zip library raise a dozen
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(f"{sentence}: {reason}") from error
 
@@ -161,10 +161,10 @@ class Archive:
         # NumPy writes no others, and others would unpack all at once.
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise self.refuse(name, "a member that is stored or deflated", "another packing")
-        with _told(self._unsound):
+        with told(self._unsound):
             member = self._archive.open(info)
         with member:
-            with _told(f"{self._unsound}: in {name!r}"):
+            with told(f"{self._unsound}: in {name!r}"):
                 sides, dtype, size = _header(member)
                 stored = info.file_size - member.tell()
             # All that the header promises is checked before a number is unpacked.
@@ -187,7 +187,7 @@ class Archive:
                 )
             if stored != size:
                 raise self.refuse(name, f"{size} bytes", f"{stored}")
-            with _told(f"{self._unsound}: in {name!r}"):
+            with told(f"{self._unsound}: in {name!r}"):
                 member.seek(0)
                 values = np.lib.format.read_array(member, allow_pickle=False)
         values = values.astype(dtype.newbyteorder("="), copy=False)
@@ -255,7 +255,7 @@ class Archive:
             outer = blocks[::-1] if kind == "csc" else blocks  # CSC lists columns, not rows
             indices, indptr = self._pointers("", len(data), *outer)
             content = (data[: len(indices)], indices, indptr)
-        with _told(self._unsound):
+        with told(self._unsound):
             return sparse.csr_array(getattr(sparse, f"{kind}_array")(content, shape=sides))
 
     def _check_range(
@@ -314,7 +314,7 @@ class Archive:
 
 def mapped(path: str | Path) -> NDArray[Any]:
     """The array of an .npy file; its numbers stay on the disk until they are used."""
-    with Path(path).open("rb") as file, _told(f"{path} is not a sound .npy file"):
+    with Path(path).open("rb") as file, told(f"{path} is not a sound .npy file"):
         _, _, size = _header(file)
         start = file.tell()
         stored = file.seek(0, 2) - start

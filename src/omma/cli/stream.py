@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
@@ -97,6 +96,7 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
 
     from omma.cli.lines import CsvColumns, LineReader
     from omma.cli.streaming import Stream, run
+    from omma.datasets.text import opened_bytes
 
     with setup.opened("another omma stream") as keeper:
         n_labels = options.n_labels
@@ -112,27 +112,10 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
             None if options.seen is None else "audited",
         )
         reader = LineReader(options.form, n_labels, columns, keeper.names)
-        with _opened(options.file) as source:
+        file = options.file
+        with nullcontext(sys.stdin.buffer) if file == "-" else opened_bytes(Path(file)) as source:
             stream = Stream(
                 sys.stdout, keeper, options.as_json, say, options.raw_cells, options.seen
             )
             code = run(stream, source, reader, options.strict)
     ctx.exit(code)
-
-
-@contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
-    """The bytes of a file, compressed or not, or of standard input."""
-    if file == "-":
-        yield sys.stdin.buffer
-        return
-    from omma.datasets.text import DAMAGED, opened_bytes
-
-    with opened_bytes(Path(file)) as source:
-        try:
-            yield source
-        except DAMAGED as error:
-            # What the system refuses, such as a disk that is gone, is no damage of the file.
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise ValueError(f"{file} is damaged: {error}") from error

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest, shown
-from omma.datasets.dataset import LARGEST, Dataset, Part, SparseRows, assemble, dense, is_finite
+from omma.datasets.dataset import LARGEST, Dataset, SparseRows, assemble, dense, is_finite
 from omma.datasets.text import bare_name, numbered_lines, wrong
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -235,21 +235,22 @@ def read_arff(
             )
         # Columns went through float32, and so must the codes.
         classes = {float(np.float32(code)): value for value, code in last.codes.items()}
-        parts = [
-            Part(table[:, :-1], [classes[code] for code in dense(table[:, [-1]]).ravel().tolist()])
-            for table in tables
+        features = [table[:, :-1] for table in tables]
+        targets: list[Any] = [
+            [classes[code] for code in dense(table[:, [-1]]).ravel().tolist()] for table in tables
         ]
-        return assemble(paths[0], parts, name=name, labels=last.values, task=task)
-    features = np.setdiff1d(np.arange(len(attributes)), columns)
-    parts = []
+        return assemble(paths[0], features, targets, name=name, labels=last.values, task=task)
+    others = np.setdiff1d(np.arange(len(attributes)), columns)
+    features, targets = [table[:, others] for table in tables], []
     for file, table in zip(paths, tables, strict=True):
         target = sparse.csr_array(table[:, columns])
         target.eliminate_zeros()  # of labels only ones are stored
         if not np.all(target.data == 1):
             odd = float(target.data[target.data != 1][0])
             raise ValueError(f"{file}: expected labels to be 0 or 1, got {odd:g}")
-        parts.append(Part(table[:, features], target.astype(np.int8)))
-    return assemble(paths[0], parts, name=name, labels=[attributes[j].name for j in columns])
+        targets.append(target.astype(np.int8))
+    names = [attributes[j].name for j in columns]
+    return assemble(paths[0], features, targets, name=name, labels=names)
 
 
 def _label_columns(path: Path, attributes: Sequence[Attribute], labels: Any) -> list[int] | None:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import nearest
-from omma.datasets.dataset import LARGEST, Dataset, Part, assemble, is_finite
+from omma.datasets.dataset import LARGEST, Dataset, assemble, is_finite
 from omma.datasets.tables import CsvTable
 from omma.datasets.text import ending, opened_text, wrong
 
@@ -56,7 +56,7 @@ def read_csv(
     ([[1.0, 2.0], [3.0, 4.0]], [0, 1], ('cat', 'dog'))
     """
     paths = [Path(file) for file in (path, test) if file is not None]
-    parts, names = [], None
+    features, targets, names = [], [], None
     for file in paths:
         with opened_text(file, errors="backslashreplace") as lines:
             default = "\t" if ending(file) == ".tsv" else ","
@@ -65,14 +65,15 @@ def read_csv(
                 file, lines, separator=delimiter, default=default, header=header is not False
             )
             delimiter = table.separator
-            part, names = _part(table, labels, header)
-        parts.append(part)
-    return assemble(paths[0], parts, name=name, labels=names, task=task)
+            values, target, names = _read_part(table, labels, header)
+        features.append(values)
+        targets.append(target)
+    return assemble(paths[0], features, targets, name=name, labels=names, task=task)
 
 
-def _part(
+def _read_part(
     table: CsvTable, labels: Column | Sequence[Column], header: bool | None
-) -> tuple[Part, list[str] | None]:
+) -> tuple[Any, Any, list[str] | None]:
     """Features and labels of one file, and the names of labels if there are several."""
     has_class = isinstance(labels, int | str)
     columns: list[Any] = [labels] if isinstance(labels, int | str) else list(labels)
@@ -105,10 +106,10 @@ def _part(
     values = values.astype(np.float32)
     if not has_class:
         titles = None if names is None else [names[place] for place in places]
-        return Part(values, sparse.csr_array(target.astype(np.int8))), titles
+        return values, sparse.csr_array(target.astype(np.int8)), titles
     if "" in texts[0]:
         raise wrong(path, lines[texts[0].index("")], "a class", "")
-    return Part(values, texts[0]), None
+    return values, texts[0], None
 
 
 def _place(path: Path, column: Column, names: list[str] | None, width: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,16 +189,10 @@ def _count(task: str, y: Any, labels: tuple[str, ...] | None, m: int) -> int:
     return exact
 
 
-class Part(NamedTuple):
-    """Features and labels of one file: indicators, or the name of each row's class."""
-
-    X: Any
-    y: Any
-
-
 def assemble(
     path: Path,
-    parts: Sequence[Part],
+    features: Sequence[Any],
+    targets: Sequence[Any],
     *,
     name: str | None = None,
     labels: Sequence[str] | None = None,
@@ -206,18 +200,18 @@ def assemble(
 ) -> Dataset:
     """One dataset of a training file and, maybe, a test file; called as the first by default.
 
-    ``labels`` names the columns of indicators, or the classes in the order of their ids; without
+    ``targets`` are indicators of each file, or the name of each row's class. ``labels`` names the
+    columns of indicators, or the classes in the order of their ids; without
     it classes are sorted, as numbers where they all are.
     """
     called = name or bare_name(path)
-    features = stack([part.X for part in parts])
-    if not features.shape[0]:
+    rows = stack(features)
+    if not rows.shape[0]:
         raise ValueError(f"{path}: expected rows, got none")
-    split = parts[0].X.shape[0] if len(parts) > 1 else None
-    if sparse.issparse(parts[0].y):
-        target = stack([part.y for part in parts])
-        return Dataset(called, "multilabel", features, target, split, labels)
-    names = [cell for part in parts for cell in part.y]
+    split = features[0].shape[0] if len(features) > 1 else None
+    if sparse.issparse(targets[0]):
+        return Dataset(called, "multilabel", rows, stack(targets), split, labels)
+    names = [cell for cells in targets for cell in cells]
     spelled = {name: name if labels else class_name(name) for name in dict.fromkeys(names)}
     classes = labels
     if classes is None:
@@ -226,7 +220,7 @@ def assemble(
     place = {name: j for j, name in enumerate(classes)}
     ids = np.fromiter((place[spelled[name]] for name in names), np.int64, len(names))
     guess = "binary" if len(classes) == 2 else "multiclass"
-    return Dataset(called, task or guess, features, ids, split, classes)
+    return Dataset(called, task or guess, rows, ids, split, classes)
 
 
 def dense(values: Any) -> Any:

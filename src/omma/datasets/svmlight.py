@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from scipy import sparse
 
 from omma._validate import check_choice, repeated
-from omma.datasets.dataset import LARGEST, TASKS, Dataset, Part, SparseRows, assemble
+from omma.datasets.dataset import LARGEST, TASKS, Dataset, SparseRows, assemble
 from omma.datasets.text import numbered_lines, wrong
 from omma.npz import HIGHEST
 
@@ -78,17 +78,15 @@ def read_svmlight(
     needs_label = task in ("binary", "multiclass")
     parts = [_features(file, _lines(file, needs_label)) for file in paths]
     # Both parts must agree on the first number and on the width, so they are shifted together.
-    features = _from_first("feature", [part.X for part in parts], first, n_features)
-    heads = [head for part in parts for _, head in part.y]
+    features = _from_first("feature", [matrix for matrix, _ in parts], first, n_features)
+    heads = [own_heads for _, own_heads in parts]
+    targets: list[Any] = [[head for _, head in own_heads] for own_heads in heads]
     if task == "multilabel" or (
-        task is None and not all(head and "," not in head for head in heads)
+        task is None and not all(head and "," not in head for names in targets for head in names)
     ):
-        blocks = [_indicators(file, part.y) for file, part in zip(paths, parts, strict=True)]
+        blocks = list(map(_indicators, paths, heads))
         targets = _from_first("label", blocks, first_label, n_labels)
-    else:
-        targets = [[head for _, head in part.y] for part in parts]
-    parts = [Part(*pair) for pair in zip(features, targets, strict=True)]
-    return assemble(paths[0], parts, name=name, task=task)
+    return assemble(paths[0], features, targets, name=name, task=task)
 
 
 def read_xc(
@@ -119,7 +117,7 @@ def read_xc(
     ([[0.0, 0.5, 1.0], [2.0, 0.0, 0.0]], [[1, 0, 0, 1], [0, 0, 0, 0]])
     """
     paths = [Path(file) for file in (path, test) if file is not None]
-    parts = []
+    features, targets = [], []
     for file in paths:
         lines = numbered_lines(file)
         line = next(lines, (1, ""))[1]
@@ -127,10 +125,10 @@ def read_xc(
         if header is None:
             raise wrong(file, 1, f"{HEADER} (without one, read it as svmlight)", line)
         n, d, m = header
-        features, heads = _features(file, (divide(*row) for row in _counted(file, lines, n)))
-        labels = _widen(file, _indicators(file, heads), m, "label")
-        parts.append(Part(_widen(file, features, d, "feature"), labels))
-    return assemble(paths[0], parts, name=name)
+        matrix, heads = _features(file, (divide(*row) for row in _counted(file, lines, n)))
+        targets.append(_widen(file, _indicators(file, heads), m, "label"))
+        features.append(_widen(file, matrix, d, "feature"))
+    return assemble(paths[0], features, targets, name=name)
 
 
 def header_of(line: str, sizes: tuple[int, ...] = (3,)) -> tuple[int, ...] | None:
@@ -163,13 +161,13 @@ def _lines(path: Path, needs_label: bool) -> Iterator[Line]:
         yield row
 
 
-def _features(path: Path, lines: Iterable[Line]) -> Part:
+def _features(path: Path, lines: Iterable[Line]) -> tuple[Any, list[tuple[int, str]]]:
     """Features, and the number and the labels of each line: all of them tell what labels are."""
     features, heads = SparseRows(), []
     for number, head, tail in lines:
         _add_row(features, path, number, tail, PAIR, parse_pairs)
         heads.append((number, head))
-    return Part(features.matrix(), heads)
+    return features.matrix(), heads
 
 
 def _indicators(path: Path, heads: Iterable[tuple[int, str]]) -> sparse.csr_array:

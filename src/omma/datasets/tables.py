@@ -4,10 +4,11 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from omma.datasets.csv_text import (
 )
 from omma.datasets.dataset import dense
 from omma.datasets.text import ending, opened_bytes, opened_text
-from omma.npz import largest
+from omma.npz import largest, told
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}  # as they are written
 NAMED_COLUMNS = (*SEPARATORS, ".parquet")
@@ -36,15 +37,12 @@ SAMPLE = 50  # lines that tell the separator, and rows that tell what a column h
 LARGE = 1 << 20  # bytes: below it, importing pyarrow takes longer than reading
 WIDEST = 4096  # columns: above, a table of pyarrow costs more than it saves
 BLOCK = 1 << 20  # numbers written at a time: 8 MB where a sparse matrix becomes dense
+PYARROW_ERRORS = (ValueError, OSError, NotImplementedError, LookupError, TypeError)
 TIMES = 1000  # equal values of a column take next to no room, so files may be far smaller
 
 
-class TableColumns(NamedTuple):
-    """Columns of numbers, columns of text, and the number of each row's line."""
-
-    numbers: NDArray[np.float64]
-    texts: list[list[str]]
-    lines: Sequence[int]
+# Columns of numbers, columns of text, and the number of each row's line.
+Columns = tuple[NDArray[np.float64], list[list[str]], Sequence[int]]
 
 
 class CsvTable:
@@ -97,7 +95,7 @@ class CsvTable:
         *,
         may_lack: bool = False,
         percent: bool = False,
-    ) -> TableColumns:
+    ) -> Columns:
         """Columns of numbers and columns of text, by their places; others are passed over.
 
         Of the ``numbers``, those at ``labels`` may be words such as yes and no, or missing; with
@@ -135,12 +133,10 @@ class CsvTable:
                 column.append(cells[place])
             lines.append(number)
         table = np.frombuffer(values, np.float64).reshape(len(lines), len(numbers))
-        return TableColumns(table, words, lines)
+        return table, words, lines
 
 
-def _by_pyarrow(
-    table: CsvTable, numbers: Sequence[int], texts: Sequence[int]
-) -> TableColumns | None:
+def _by_pyarrow(table: CsvTable, numbers: Sequence[int], texts: Sequence[int]) -> Columns | None:
     """The columns of a large file, several times as fast as row by row, to the same bits.
 
     None where the file is small, unusual or wrong, or pyarrow is not installed: then rows are read
@@ -187,48 +183,34 @@ def _by_pyarrow(
         values = np.concatenate([np.column_stack(batch.columns) for batch in batches])
     except (ValueError, OverflowError, MemoryError):  # as it says that something is wrong
         return None
-    return TableColumns(values, words, range(1 + has_header, 1 + has_header + len(values)))
+    return values, words, range(1 + has_header, 1 + has_header + len(values))
 
 
 def _pyarrow(name: str, path: Any) -> Any:
     return require(name, f"{path} needs", "pyarrow", "pyarrow")
 
 
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """What pyarrow raises within, as a sentence that names the file."""
-    try:
-        yield
-    # Its own errors are subclasses of these.
-    except (ValueError, OSError, NotImplementedError, LookupError, TypeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{path} is not a sound Parquet file: {reason}") from error
-
-
 class ParquetTable:
-    """The columns of a Parquet file, with the methods of a ``CsvTable``."""
+    """The columns of an open Parquet file, with the methods of a ``CsvTable``."""
 
-    def __init__(self, path: Path, ids_by: str) -> None:
+    def __init__(self, path: Path, file: BinaryIO, ids_by: str) -> None:
         self.path, self.ids_by = path, ids_by
         parquet = _pyarrow("pyarrow.parquet", path)
-        self._arrow_types = _pyarrow("pyarrow.types", path)
-        with path.open("rb") as file:
-            with _told(path):
-                opened = parquet.ParquetFile(file, page_checksum_verification=True)
-                size = 8 * opened.metadata.num_rows * len(opened.schema_arrow.names)
-            # A small file can claim any number of rows: refused before memory is asked for.
-            if not 0 < size <= largest(path, TIMES):
-                most = largest(path, TIMES) // 8
-                raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
-            with _told(path):
-                self._table = opened.read()
-        self.names: tuple[str, ...] = tuple(self._table.column_names)
+        self._told = partial(told, f"{path} is not a sound Parquet file", PYARROW_ERRORS)
+        with self._told():
+            self._file = parquet.ParquetFile(file, page_checksum_verification=True)
+            self._schema = self._file.schema_arrow
+            size = 8 * self._file.metadata.num_rows * len(self._schema.names)
+        # A small file can claim any number of rows: refused before memory is asked for.
+        if not 0 < size <= largest(path, TIMES):
+            most = largest(path, TIMES) // 8
+            raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
+        self.names: tuple[str, ...] = tuple(self._schema.names)
         self.width = len(self.names)
 
     def is_text(self, place: int) -> bool:
         """Whether a column is of words; categories are."""
-        kind = self._table.schema.types[place]
-        types = self._arrow_types
+        kind, types = self._schema.types[place], _pyarrow("pyarrow.types", self.path)
         return not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
     def read(
@@ -239,37 +221,27 @@ class ParquetTable:
         *,
         may_lack: bool = False,
         percent: bool = False,
-    ) -> TableColumns:
+    ) -> Columns:
         """Columns of numbers and columns of text, by their places, as of a ``CsvTable``."""
-        label_places = frozenset(labels)
-        columns = [self._numbers(place, place in label_places, percent) for place in numbers]
-        words = [self._texts(place) for place in texts]
-        n = self._table.num_rows
-        return TableColumns(np.column_stack(columns or [np.empty((n, 0))]), words, range(1, n + 1))
-
-    def _numbers(self, place: int, is_label: bool, percent: bool) -> Any:
-        with _told(self.path):
-            column = self._table.column(place).to_numpy()
-        if column.dtype.kind in "fiub":
-            return column
-        # Texts, or truths of which some are null.
-        cells = [
-            parse_cell(
-                str(self.path),
-                self.names[place],
-                text,
-                is_label=is_label,
-                percent=percent,
-                ids_by=self.ids_by,
-            )
-            for text in self._texts(place)
-        ]
-        return np.array(cells)
-
-    def _texts(self, place: int) -> list[str]:
-        with _told(self.path):
-            cells = self._table.column(place).to_pylist()
-            return ["" if cell is None else str(cell) for cell in cells]
+        with self._told():
+            table = self._file.read()
+            columns = {place: table.column(place).to_numpy() for place in numbers}
+            # Texts, or truths of which some are null.
+            odd = [place for place, column in columns.items() if column.dtype.kind not in "fiub"]
+            words = {
+                place: [
+                    "" if cell is None else str(cell) for cell in table.column(place).to_pylist()
+                ]
+                for place in (*texts, *odd)
+            }
+        parse = partial(parse_cell, str(self.path), percent=percent, ids_by=self.ids_by)
+        for place in odd:
+            name, is_label = self.names[place], place in labels
+            cells = [parse(name, text, is_label=is_label) for text in words[place]]
+            columns[place] = np.array(cells)
+        n = table.num_rows
+        values = np.column_stack([columns[place] for place in numbers] or [np.empty((n, 0))])
+        return values, [words[place] for place in texts], range(1, n + 1)
 
 
 @contextmanager
@@ -279,7 +251,8 @@ def opened_table(path: Path, ids_by: str = "id_column") -> Iterator[CsvTable | P
     Errors call the parameter that takes the name of a column of ids ``ids_by``.
     """
     if ending(path) == ".parquet":
-        yield ParquetTable(path, ids_by)
+        with path.open("rb") as content:
+            yield ParquetTable(path, content, ids_by)
         return
     with opened_text(path) as file:
         yield CsvTable(path, file, default=SEPARATORS[ending(path)], ids_by=ids_by)

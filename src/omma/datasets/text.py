@@ -55,23 +55,20 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
-def opened_bytes(path: Path) -> BinaryIO:
-    """A file to read bytes from, unpacked where its name says that it is compressed."""
-    opener = OPENERS.get(path.suffix.lower())
-    if opener is None:
-        return path.open("rb")
-    return io.BufferedReader(_Bounded(path, opener(path, "rb")), 1 << 16)
-
-
 @contextmanager
-def opened_text(path: Path, newline: str | None = "", errors: str = "strict") -> Iterator[TextIO]:
-    """A file to read text from, whose errors name it; a mark that comes first is left out."""
+def opened_bytes(path: Path) -> Iterator[io.BufferedReader]:
+    """A file to read bytes from, unpacked where its name says that it is compressed.
+
+    Errors of content that is damaged, or no text, name the file.
+    """
+    opener = OPENERS.get(path.suffix.lower())
     try:
-        with opened_bytes(path) as file:
-            start = file.peek(4)[:4]  # type: ignore[attr-defined]
-            if start[:2] in MARKS or start[1::2] == b"\0\0":
-                raise ValueError(f"{path} is UTF-16 text, and must be UTF-8: save it as that")
-            yield io.TextIOWrapper(file, encoding="utf-8-sig", errors=errors, newline=newline)
+        if opener is None:
+            file = path.open("rb")
+        else:
+            file = io.BufferedReader(_Bounded(path, opener(path, "rb")), 1 << 16)
+        with file:
+            yield file
     except DAMAGED as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # no such file, no right to read it
@@ -79,6 +76,16 @@ def opened_text(path: Path, newline: str | None = "", errors: str = "strict") ->
         if isinstance(error, UnicodeDecodeError):
             reason = f"it is no UTF-8 text ({error.reason} at byte {error.start}): save it as that"
         raise ValueError(f"{path} cannot be read: {reason}") from error
+
+
+@contextmanager
+def opened_text(path: Path, newline: str | None = "", errors: str = "strict") -> Iterator[TextIO]:
+    """A file to read text from; a mark that comes first is left out."""
+    with opened_bytes(path) as file:
+        start = file.peek(4)[:4]
+        if start[:2] in MARKS or start[1::2] == b"\0\0":
+            raise ValueError(f"{path} is UTF-16 text, and must be UTF-8: save it as that")
+        yield io.TextIOWrapper(file, encoding="utf-8-sig", errors=errors, newline=newline)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
