@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from omma._validate import nearest, shown
-from omma.datasets.column_roles import find_roles, stems, without_prefix
+from omma._validate import shown
+from omma.datasets.column_roles import find_column, find_roles, stems, without_prefix
 from omma.datasets.csv_text import (
     is_header,
     is_missing,
@@ -30,6 +30,7 @@ TOO_LONG = (
     f"longer than {LONGEST >> 20} MiB; with so many labels give those that matter as JSON pairs, "
     '{"eta": {"17": 0.9}}'
 )
+STREAM = "the stream"  # what errors about columns call it
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 # Among the first rows, so many in succession that stumble over one column: it is of another kind.
 ENOUGH = 3
@@ -73,25 +74,21 @@ def bounded_lines(file: BinaryIO, longest: int = LONGEST) -> Iterator[bytes | No
 
 
 @dataclass
-class CsvColumns:
-    """Which columns of a stream hold what, as options say; by default their names tell."""
+class CsvLines:
+    """Columns of probabilities, of labels (``y_NAME``, or one of classes), and of ids.
 
-    id: str | None = None
+    Which columns hold what is told by their names, or by options.
+    """
+
+    separator: str | None
+    n_labels: int | None = None
+    id_column: str | None = None
     column: str | None = None  # the only one of the probabilities to take, by name or number
     probability: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
     positive: str | None = None  # the class that is predicted, where there is one probability
     percent: bool = False
     audited: str | None = None  # a column of 0 and 1, where labels are seen only where predicted
-
-
-@dataclass
-class CsvLines:
-    """Columns of probabilities, of labels (``y_NAME``, or one of classes), and of ids."""
-
-    separator: str | None
-    n_labels: int | None = None
-    options: CsvColumns = field(default_factory=CsvColumns)
     names: Names | None = None
     _titles: list[str] = field(default_factory=list)  # what messages call the columns
     _classes: dict[str, int] = field(default_factory=dict)  # places of classes in one column
@@ -106,8 +103,8 @@ class CsvLines:
         cells = split(text, self.separator)
         if not any(cells):
             return None
-        if not self._titles and self.options.audited in cells:
-            self._audited = cells.index(self.options.audited)
+        if not self._titles and self.audited in cells:
+            self._audited = cells.index(self.audited)
         audited = ""
         if self._audited is not None and self._audited < len(cells):
             audited = cells.pop(self._audited)  # so that all others are as without it
@@ -117,18 +114,24 @@ class CsvLines:
                 raise ValueError(
                     f"expected names of columns or numbers, got a cell of {longest:,} signs"
                 )
-            if is_header(cells):
-                self._read_header(tuple(cells))
-                self._titles = [shown(cell) for cell in cells]
+            has_names = is_header(cells)
+            try:
+                if has_names:
+                    self._read_header(tuple(cells))
+                else:
+                    self._number_columns(len(cells))
+            except WrongColumnError:  # the next line may be a row
+                raise
+            except ValueError as error:
+                raise StopStreamError(str(error)) from error
+            if has_names:
                 return None
-            self._number_columns(len(cells))
-            self._titles = [f"number {place}" for place in range(len(cells))]
         if len(cells) != len(self._titles):
             raise ValueError(f"expected {len(self._titles)} cells, got {len(cells)}")
         row_id = None if self._id is None else cells[self._id] or None
         eta, labels = self._probabilities(cells), self._labels(cells)
         if audited not in ("", "0", "1"):
-            raise ValueError(f"expected 0 or 1 as {self.options.audited}, got {shown(audited)}")
+            raise ValueError(f"expected 0 or 1 as {self.audited}, got {shown(audited)}")
         return Line(row_id, eta, labels, audited=audited == "1")
 
     def gives_way(self, text: str, form: str | None) -> bool:
@@ -141,10 +144,10 @@ class CsvLines:
     def _probabilities(self, cells: list[str]) -> Vector | None:
         if not any(cells[place] for place in self._eta):
             return None
-        if self.options.percent:
+        if self.percent:
             cells = [cell.rstrip("% ") for cell in cells]
         row = self._numbers(self._eta, cells, to_number)
-        row = row / 100.0 if self.options.percent else row
+        row = row / 100.0 if self.percent else row
         right = (row >= 0) & (row <= 1)  # of NaN neither holds
         if right.all():
             return row
@@ -163,7 +166,7 @@ class CsvLines:
     def _labels(self, cells: list[str]) -> Any:
         """Indicators, or a class id, or None where all cells are empty."""
         chosen = [cells[place] for place in self._y]
-        word, positive = chosen[0] if chosen else "", self.options.positive
+        word, positive = chosen[0] if chosen else "", self.positive
         if positive is not None and chosen and len(self._eta) == 1:
             return None if is_missing(word) else np.array([float(word == positive)])
         # A class by its name; "yes" is one only where a class is called so.
@@ -203,33 +206,24 @@ class CsvLines:
 
     def _read_header(self, names: Names) -> None:
         """Find out by their names what the columns are."""
-        options = self.options
-        if not names[0] and options.id != "":
-            raise StopStreamError(
+        if not names[0] and self.id_column != "":
+            raise ValueError(
                 "got an unnamed first column, which seems to number rows (write the CSV with "
                 "index=False, or pass --id '')"
             )
-        try:
-            roles = find_roles(
-                "the stream",
-                names,
-                options.id,
-                options.probability,
-                options.label,
-                needs_labels=False,
-            )
-        except ValueError as error:
-            raise StopStreamError(str(error)) from error
+        roles = find_roles(
+            STREAM, names, self.id_column, self.probability, self.label, needs_labels=False
+        )
         self._id, self._eta, self._y = roles.id, roles.eta, roles.labels
         if self.n_labels not in (None, len(roles.names)):
-            raise StopStreamError(
+            raise ValueError(
                 f"expected {self.n_labels} columns of probabilities (--n-labels), got "
                 f"{len(roles.names)}: {shown(roles.names)}"
             )
         places = self._choose_column(roles.names)
         self.names = tuple(roles.names[place] for place in places)
         # A column y_NAME has the labels of NAME; any other single column has classes.
-        is_marked = not options.label and roles.label_names != tuple(
+        is_marked = not self.label and roles.label_names != tuple(
             names[place] for place in roles.labels
         )
         if len(roles.labels) == 1 and not is_marked and roles.label_names != roles.names:
@@ -244,6 +238,7 @@ class CsvLines:
             self._has_class_ids = len(places) > 1
         elif roles.labels:
             self._y = self._paired_labels(roles.names, roles.label_names, places)
+        self._titles = [shown(name) for name in names]
 
     def _paired_labels(self, names: Names, labels: Names, places: list[int]) -> list[int]:
         """The column of labels of each column of probabilities that is taken."""
@@ -251,13 +246,11 @@ class CsvLines:
             names, labels = stems(names), stems(labels)  # p_sport goes with y_sport
         by_name = dict(zip(labels, self._y, strict=True))
         wanted = [names[place] for place in places]
-        extra = set(labels) - set(names) if self.options.column is None else set()
+        extra = set(labels) - set(names) if self.column is None else set()
         odd = sorted({*wanted} - {*labels} | extra)
         if odd:
             hint = f": pass --id {odd[0]} if it names rows" if odd[0] in names else ""
-            raise StopStreamError(
-                f"expected a column y_NAME for each NAME, not so for {odd[0]!r}{hint}"
-            )
+            raise ValueError(f"expected a column y_NAME for each NAME, not so for {odd[0]!r}{hint}")
         return [by_name[name] for name in wanted]
 
     def _number_columns(self, width: int) -> None:
@@ -271,25 +264,19 @@ class CsvLines:
                 f"class ids or none, got {width}",
             )
         self._eta = list(range(m))
-        places = self._choose_column(())
+        places = self._choose_column(tuple(map(str, range(m))))
         if over == m and m > 1:
             self._y = [m + place for place in places]
         else:
             self._y = list(range(m, width))
             self._has_class_ids = over == 1 and len(places) > 1
+        self._titles = [f"number {place}" for place in range(width)]
 
     def _choose_column(self, names: Names) -> list[int]:
         """Leave only the column of probabilities that was asked for; places among all of them."""
-        column, m = self.options.column, len(self._eta)
-        if column is None:
-            return list(range(m))
-        if column in names:
-            place = names.index(column)
-        elif column.isdecimal() and int(column) < m:
-            place = int(column)
-        else:
-            hint = nearest(column, names) or f", got {shown(names or m)}"
-            raise StopStreamError(f"expected a column {column!r} of probabilities{hint}")
+        if self.column is None:
+            return list(range(len(self._eta)))
+        place = find_column(STREAM, names, self.column)
         self._eta = [self._eta[place]]
         return [place]
 
@@ -303,14 +290,13 @@ class LineReader:
 
     form: str | None = None
     n_labels: int | None = None
-    columns: CsvColumns = field(default_factory=CsvColumns)
     learner_names: Names | None = None  # of the labels, where a learner brings them
+    columns: dict[str, Any] = field(default_factory=dict)  # options of CsvLines
     begins_anew: bool = False  # whether it turned out that names of columns were none
     _format: CsvLines | JsonLines | None = None  # the one that is settled
     _tried: CsvLines | JsonLines | None = None
     _good: int = 0
     _odd: tuple[int, int] = (-1, 0)  # a column, and how many rows stumbled over it
-    _is_fresh: bool = False  # whether the line read last is looked at afresh, in spite of names
 
     @property
     def names(self) -> Names | None:
@@ -325,8 +311,8 @@ class LineReader:
         text = line.decode("utf-8", "replace")
         # Until a row was read, names of columns may be none, but what a program said first.
         header = None if self._good else self._format
-        self._is_fresh = header is not None and header.gives_way(text, self.form)
-        tried = None if self._is_fresh else self._format
+        is_fresh = header is not None and header.gives_way(text, self.form)
+        tried = None if is_fresh else self._format
         if tried is None:
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise StopStreamError("the text is UTF-16: save it as UTF-8")
@@ -347,7 +333,8 @@ class LineReader:
         self._odd = (-1, 0)
 
     def _settle(self) -> None:
-        self._format, self.begins_anew, self._is_fresh = self._tried, self._is_fresh, False
+        self.begins_anew = self._format is not None and self._format is not self._tried
+        self._format = self._tried
 
     def refuse(self, error: Exception) -> str:
         """What to say of the line read last; raises where the next ones would be no better."""
@@ -364,10 +351,10 @@ class LineReader:
         """A reader of the format that was asked for, or that the line looks like."""
         form = self.form or ("json" if text.lstrip().startswith(("{", "[")) else "")
         if form == "json":
-            if self.columns.column is not None:
+            if self.columns.get("column") is not None:
                 raise StopStreamError(
                     "--column is for CSV: in JSON lines give one probability as eta"
                 )
             return JsonLines(self.n_labels, self.learner_names)
         separator = SEPARATORS.get(form) or separator_of([text], ",")
-        return CsvLines(separator, self.n_labels, self.columns)
+        return CsvLines(separator, self.n_labels, **self.columns)

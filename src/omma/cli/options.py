@@ -39,7 +39,7 @@ AS_OPTIONS = (
     (r"\bpercent=True", "--percent"),
     (r"\bby_position=True", "--by-position"),
     (r"\bskip_unmatched=True", "--skip-unmatched"),
-    (r"which (id|probability|label) asks", r"which --\1 asks"),
+    (r"which (id|probability|label|column) asks", r"which --\1 asks"),
     (r"are eta and labels swapped", "are --eta and --labels swapped"),
     (r"the columns of eta,", "the columns of --eta,"),
     (

@@ -13,6 +13,8 @@ import click
 from omma.cli.learners import LearnerSetup, learner_options
 from omma.cli.options import raw_cells_option, say
 
+COLUMN_OPTIONS = ("id_column", "column", "probability", "label", "positive", "percent")
+
 
 @click.command("stream")
 @click.argument("file", type=click.Path(allow_dash=True), default="-")
@@ -94,7 +96,7 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     if options.file != "-" and (not Path(options.file).exists() or Path(options.file).is_dir()):
         raise click.BadParameter(f"'{options.file}' is not a file.", param_hint="FILE")
 
-    from omma.cli.lines import CsvColumns, LineReader
+    from omma.cli.lines import LineReader
     from omma.cli.streaming import Stream, run
     from omma.datasets.text import opened_bytes
 
@@ -102,16 +104,9 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
         n_labels = options.n_labels
         if keeper.learner is not None and options.column is None:
             n_labels = n_labels or keeper.learner.n_labels
-        columns = CsvColumns(
-            options.id_column,
-            options.column,
-            options.probability,
-            options.label,
-            options.positive,
-            options.percent,
-            None if options.seen is None else "audited",
-        )
-        reader = LineReader(options.form, n_labels, columns, keeper.names)
+        columns = {name: parameters[name] for name in COLUMN_OPTIONS}
+        columns["audited"] = None if options.seen is None else "audited"
+        reader = LineReader(options.form, n_labels, keeper.names, columns)
         file = options.file
         with nullcontext(sys.stdin.buffer) if file == "-" else opened_bytes(Path(file)) as source:
             stream = Stream(

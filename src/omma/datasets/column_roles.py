@@ -172,6 +172,15 @@ def find_columns(
     return list(places), tuple(places.values())
 
 
+def find_column(path: str, names: Names, column: str) -> int:
+    """The place of the one column that is asked for by its name or its number."""
+    places, _ = find_columns(path, names, [column], "column")
+    if len(places) != 1:
+        got = some_names(names[place] for place in places) or "none"
+        raise ValueError(f"column={column!r} must be one column of {path}, got {got}")
+    return places[0]
+
+
 def some_names(names: Iterable[str]) -> str:
     """Some names, and that there are more."""
     names = list(names)

@@ -15,6 +15,7 @@ from scipy import sparse
 from omma._validate import nearest, shown
 from omma.datasets.column_roles import (
     Names,
+    find_column,
     find_columns,
     find_roles,
     matrix_roles,
@@ -163,7 +164,9 @@ def read_scored(
     if truth is not None and probabilities.ids is not None and truth.ids is not None:
         probabilities, truth, notes = join_rows(probabilities, truth, skip_unmatched)
     # One column may be chosen of the probabilities; labels are paired with all of them first.
-    place = None if column is None else _place_of(probabilities, column)
+    place = None
+    if column is not None:
+        place = find_column(eta, probabilities.titles, column)
     chosen = probabilities if place is None else probabilities.columns([place])
     batch = checked_batch(chosen, labels in (None, eta))
     rows = None
@@ -320,16 +323,6 @@ def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
             raise ValueError(f"{matrix.where(row)}: expected {m} labels")
         values[row] = labels
     return with_late_labels(matrix, replace(matrix, values=values))
-
-
-def _place_of(probabilities: Matrix, column: str) -> int:
-    """Where a column is that is asked for by its name or its number."""
-    path, titles = probabilities.path, probabilities.titles
-    places, _ = find_columns(path, titles, [column], "column")
-    if len(places) != 1:
-        got = some_names(titles[place] for place in places) or "none"
-        raise ValueError(f"column={column!r} must be one column of {path}, got {got}")
-    return places[0]
 
 
 def reordered(chosen: Matrix, y: Any, order: Names) -> tuple[Matrix, Any]:
