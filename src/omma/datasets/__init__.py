@@ -1,37 +1,30 @@
 """Data to run on: files in many formats, and streams with known η."""
 
 import inspect
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omma._validate import check_choice, nearest
+from omma.datasets.arff import read_arff
+from omma.datasets.arrays import read_arrays, read_folder, write_folder
+from omma.datasets.csv_table import read_csv
 from omma.datasets.dataset import Dataset
+from omma.datasets.matrices import Matrix, read_matrix, write_matrix
+from omma.datasets.scored import Scored, read_scored
+from omma.datasets.svmlight import header_of, read_svmlight, read_xc
 from omma.datasets.synthetic import long_tail
 from omma.datasets.text import ending, numbered_lines
 
-if TYPE_CHECKING:
-    from omma.datasets.arff import read_arff
-    from omma.datasets.arrays import read_arrays, read_folder, write_folder
-    from omma.datasets.csv_table import read_csv
-    from omma.datasets.matrices import Matrix, read_matrix, write_matrix
-    from omma.datasets.scored import Scored, read_scored
-    from omma.datasets.svmlight import read_svmlight, read_xc
-
-# Modules that are imported when somebody asks for a name of theirs: serving does without readers,
-# and starts faster.
-_LATER = {
-    "arff": ("read_arff",),
-    "arrays": ("read_arrays", "read_folder", "write_folder"),
-    "csv_table": ("read_csv",),
-    "matrices": ("Matrix", "read_matrix", "write_matrix"),
-    "scored": ("Scored", "read_scored"),
-    "svmlight": ("read_svmlight", "read_xc"),
-}
 _MOVED = ("CATALOGUE", "Entry", "File", "like", "load")
 
-# Each format has a function read_… of its name.
-FORMATS = ("svmlight", "xc", "arff", "csv", "arrays", "folder")
+READERS: dict[str, Any] = {
+    "svmlight": read_svmlight,
+    "xc": read_xc,
+    "arff": read_arff,
+    "csv": read_csv,
+    "arrays": read_arrays,
+    "folder": read_folder,
+}
 ENDINGS = {
     ".svm": "svmlight",
     ".svmlight": "svmlight",
@@ -70,9 +63,9 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(f"{file}: expected a file or folder, there is none")
-    check_choice("read", "format", format, (None, *FORMATS))
+    check_choice("read", "format", format, (None, *READERS))
     chosen = format or _format_of(file)
-    reader = __getattr__(f"read_{chosen}")
+    reader = READERS[chosen]
     known = list(inspect.signature(reader).parameters)[1:]
     for option in options:
         if option not in known:
@@ -89,23 +82,18 @@ def _format_of(path: Path) -> str:
         return "folder"
     kind = ending(path)
     if kind == ".txt":
-        from omma.datasets.svmlight import header_of
-
         line = next(numbered_lines(path), (1, ""))[1]
         return "xc" if header_of(line) else "svmlight"
     if kind not in ENDINGS:
         raise ValueError(
             f"{path}: expected a name that ends in {', '.join([*ENDINGS, '.txt'])}, or format= "
-            f"with one of {', '.join(FORMATS)}"
+            f"with one of {', '.join(READERS)}"
         )
     return ENDINGS[kind]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a reader when it is asked for."""
-    for place, names in _LATER.items():
-        if name in names:
-            return getattr(import_module(f"omma.datasets.{place}"), name)
+    """Say where a name has moved to."""
     if name in _MOVED:
         raise AttributeError(
             f"omma.datasets.{name} moved to the package omma-study: pip install omma-study, then "
