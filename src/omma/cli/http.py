@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from omma.cli.prometheus import CONTENT_TYPE, RequestCounts, exposition
-from omma.cli.service import NothingYetError, Service, TooManyValuesError
+from omma.cli.service import RefusedError, Service
 from omma.datasets.json_lines import parsed
 from omma.online.waiting import (
     AlreadyWaitingError,
@@ -23,23 +23,12 @@ from omma.online.waiting import (
     UnknownIdError,
 )
 
-
-class RefusedError(Exception):
-    """A request that does not come as far as the service."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
 # The first that fits says how an answer ends; all are sentences of the library.
 STATUS: dict[type[Exception], int] = {
     AlreadyWaitingError: 409,
     LabelledTwiceError: 409,
     ForgottenIdError: 410,
     UnknownIdError: 404,
-    NothingYetError: 404,
-    TooManyValuesError: 413,
     ValueError: 400,
     TypeError: 400,
     OSError: 507,  # the journal could not be written: nothing was counted
@@ -64,15 +53,6 @@ Headers = dict[bytes, bytes]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-class Answer(NamedTuple):
-    """What is sent back."""
-
-    content: bytes
-    status: int = 200
-    kind: bytes = JSON
-    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Access(NamedTuple):
@@ -211,6 +191,7 @@ def application(
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         started, path, client = time.perf_counter(), scope["path"], scope.get("client")
         method = "GET" if scope["method"] == "HEAD" else scope["method"]  # servers cut it off
+        status, kind, notes = 200, JSON, []
         try:
             with connections.request(client):
                 headers: Headers = dict(scope["headers"])
@@ -225,43 +206,44 @@ def application(
                         503, "too many requests at once (--max-clients): come back later"
                     )
                 body = await _body(headers, receive, most_bytes) if method == "POST" else b""
-                answer = await _answer(service, requests, path, body)
-        except RefusedError as error:
-            answer = _json({"error": str(error)}, error.status)
-            if error.status == 401:
-                answer = answer._replace(headers=((b"www-authenticate", b"Bearer"),))
-        except tuple(STATUS) as error:
-            status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
-            answer = _json({"error": str(error)}, status)
+                content, kind = await _answer(service, requests, path, body)
+                if body and service.unsaved is not None:
+                    # Headers are ASCII.
+                    notes.append((b"omma-warning", ascii(service.unsaved)[1:-1].encode()))
+        except (RefusedError, *STATUS) as error:
+            content = _json({"error": str(error)})
+            if isinstance(error, RefusedError):
+                status = error.status
+            else:
+                status = next(code for of, code in STATUS.items() if isinstance(error, of))
+            if status == 401:
+                notes.append((b"www-authenticate", b"Bearer"))
         if path in METHODS:
-            requests.note(path, answer.status, time.perf_counter() - started)
-        head = [
-            (b"content-type", answer.kind),
-            (b"content-length", str(len(answer.content)).encode()),
-            *answer.headers,
-        ]
-        await send({"type": "http.response.start", "status": answer.status, "headers": head})
-        await send({"type": "http.response.body", "body": answer.content})
+            requests.note(path, status, time.perf_counter() - started)
+        length = str(len(content)).encode()
+        head = [(b"content-type", kind), (b"content-length", length), *notes]
+        await send({"type": "http.response.start", "status": status, "headers": head})
+        await send({"type": "http.response.body", "body": content})
 
     return app
 
 
-async def _answer(service: Service, requests: RequestCounts, path: str, body: bytes) -> Answer:
-    if METHODS[path] == "POST":
-        handle = service.decide if path == "/decide" else service.label
-        answer = _json(await handle(parsed(body)))
-        if service.unsaved is None:
-            return answer
-        warning = ascii(service.unsaved)[1:-1].encode()  # headers are ASCII
-        return answer._replace(headers=((b"omma-warning", warning),))
-    if path == "/rule":
-        return Answer(service.rule().encode())
-    if path == "/stats":
-        return _json(service.stats())
+async def _answer(
+    service: Service, requests: RequestCounts, path: str, body: bytes
+) -> tuple[bytes, bytes]:
+    """What is sent back, and its type."""
     if path == "/metrics":
         stats = None if service.keeper.learner is None else service.stats()
-        return Answer(exposition(stats, requests).encode(), kind=CONTENT_TYPE)
-    return _json({"status": "ok"})
+        return exposition(stats, requests).encode(), CONTENT_TYPE
+    if path == "/rule":
+        return service.rule().encode(), JSON
+    content: Any = {"status": "ok"}  # of /health
+    if path == "/stats":
+        content = service.stats()
+    elif METHODS[path] == "POST":
+        handle = service.decide if path == "/decide" else service.label
+        content = await handle(parsed(body))
+    return _json(content), JSON
 
 
 async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
@@ -306,5 +288,5 @@ async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
 _compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def _json(content: Any, status: int = 200) -> Answer:
-    return Answer(_compact(content).encode(), status)
+def _json(content: Any) -> bytes:
+    return _compact(content).encode()

@@ -23,12 +23,12 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class NothingYetError(LookupError):
-    """A question about a learner that the first row has not begun yet."""
+class RefusedError(Exception):
+    """A request that does not come as far as the learner, and the status of its answer."""
 
-
-class TooManyValuesError(ValueError):
-    """A request of more rows x labels than allowed."""
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class Service:
@@ -57,7 +57,7 @@ class Service:
     def learner(self) -> omma.OnlineClassifier:
         """The learner that the first row has begun."""
         if self.keeper.learner is None:
-            raise NothingYetError("no row has come yet: how many labels there are is not known")
+            raise RefusedError(404, "no row has come yet: how many labels there are is not known")
         return self.keeper.learner
 
     async def decide(self, content: Any) -> Any:
@@ -126,10 +126,11 @@ class Service:
         first = read(rows[0])  # which may be what says how many labels there are
         m = reader.n_labels or (0 if first.eta is None else len(first.eta))
         if len(rows) > 1 and len(rows) * max(m, LEAST) > self.max_values:
-            raise TooManyValuesError(
+            raise RefusedError(
+                413,
                 f"expected rows x labels of at most {self.max_values:,} (--max-values), where a "
                 f"row counts for at least {LEAST} labels, got {len(rows):,} rows of {m:,} labels; "
-                "send fewer rows at once"
+                "send fewer rows at once",
             )
         return [first, *await _each(read, rows[1:])], reader.names
 
