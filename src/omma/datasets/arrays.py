@@ -116,7 +116,14 @@ def read_folder(path: str | Path) -> Dataset:
     for name in FILES:
         if not (folder / name).is_file():
             raise FileNotFoundError(f"{folder}: expected {' and '.join(FILES)}, {name} is missing")
-    meta = _meta(folder / "meta.json")
+    file = folder / "meta.json"
+    meta = parse_json(str(file), file.read_bytes())
+    if not isinstance(meta, dict) or meta.get("task") not in TASKS:
+        raise ValueError(f"{file}: expected an object that names the task, one of {TASKS}")
+    if not isinstance(meta.get("labels", []), list | type(None)):
+        raise ValueError(f"{file}: expected a list of labels, got {shown(meta['labels'])}")
+    if not isinstance(meta.get("m", 0), int):
+        raise ValueError(f"{file}: expected a whole number m, got {shown(meta['m'])}")
     data = Dataset(
         str(meta.get("name", folder.name)),
         meta["task"],
@@ -130,7 +137,7 @@ def read_folder(path: str | Path) -> Dataset:
     for key in ("n", "d", "m"):
         if meta.get(key, getattr(data, key)) != getattr(data, key):
             raise ValueError(
-                f"{folder / 'meta.json'}: expected {key} to be {getattr(data, key)} as in the "
+                f"{file}: expected {key} to be {getattr(data, key)} as in the "
                 f"arrays, got {meta[key]}"
             )
     return data
@@ -169,14 +176,3 @@ def write_folder(
         meta["labels"] = list(dataset.labels)
     with replacing(folder / "meta.json") as file:
         file.write(json.dumps(meta, indent=1).encode())
-
-
-def _meta(path: Path) -> dict[str, Any]:
-    meta = parse_json(str(path), path.read_bytes())
-    if not isinstance(meta, dict) or meta.get("task") not in TASKS:
-        raise ValueError(f"{path}: expected an object that names the task, one of {TASKS}")
-    if not isinstance(meta.get("labels", []), list | type(None)):
-        raise ValueError(f"{path}: expected a list of labels, got {shown(meta['labels'])}")
-    if not isinstance(meta.get("m", 0), int):
-        raise ValueError(f"{path}: expected a whole number m, got {shown(meta['m'])}")
-    return meta

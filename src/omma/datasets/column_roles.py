@@ -49,9 +49,8 @@ def find_roles(
         raise ValueError(f"{path} has no column {id_column!r}, which id asks for{hint}")
     id_place = None if id_column is None else names.index(id_column)
     eta, eta_names = find_columns(path, names, probability, "probability")
-    if label:
-        labels, label_names = find_columns(path, names, label, "label")
-    else:
+    labels, label_names = find_columns(path, names, label, "label")
+    if not label:
         # Without a word about labels, names tell: one column of classes, or y_NAME for each.
         taken = {id_place, *eta}
         others = [place for place in range(len(names)) if place not in taken]
@@ -59,13 +58,12 @@ def find_roles(
         marked = [
             place for place in others if names[place].startswith("y_") and place not in classes
         ]
-        if len(classes) > 1 or (classes and marked):
-            raise untold_columns(path, "label", names, taken)
         labels = classes or marked
         if not labels and probability and len(others) == 1 and needs_labels:
             labels = others  # the only column that is left
-        if not labels and needs_labels:
-            raise untold_columns(path, "label", names, (id_place, *eta))
+        is_unclear = len(classes) > 1 or (classes and marked)
+        if is_unclear or (needs_labels and not labels):
+            raise untold_columns(path, "label", names, taken)
         label_names = tuple(names[place] for place in labels)
         if labels and labels == marked:
             label_names = tuple(name.removeprefix("y_") for name in label_names)
@@ -74,7 +72,7 @@ def find_roles(
         eta = [place for place in range(len(names)) if place not in taken]
         eta_names = tuple(names[place] for place in eta)
         if not eta:
-            raise untold_columns(path, "probability", names, (id_place, *labels))
+            raise untold_columns(path, "probability", names, taken)
     both = [names[place] for place in sorted({*eta} & {*labels})]
     if both:
         raise ValueError(f"{path}: {both[0]!r} cannot be a probability and a label")

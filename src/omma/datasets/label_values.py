@@ -128,7 +128,8 @@ def _class_values(
         inverse = np.array([numbers[word] for word in flat.tolist()])
     else:
         distinct, inverse = np.unique(flat, return_inverse=True)
-        words = [_text_of(value) for value in distinct.tolist()]
+        # The class 3.0 is called 3.
+        words = [f"{value:g}" if distinct.dtype.kind == "f" else str(value) for value in distinct]
     # Missing classes may be written in several ways; a class may be called as one of them.
     classes = [word for word in words if not is_missing(word)]
     known: Names | None = None
@@ -173,11 +174,6 @@ def _class_values(
                 f"{shown(word)}{hint}"
             )
     return np.array([places.get(word, np.nan) for word in words])[inverse]
-
-
-def _text_of(value: Any) -> str:
-    """A class as text; 3.0 is 3."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def are_truths(classes: Collection[str]) -> bool:

@@ -273,8 +273,11 @@ def write_matrix(
             raise ValueError(
                 f"rows of write_matrix must be {n}, one for each row, got {len(rows[1])}"
             )
+    if names is None and (rows is not None or kind == ".parquet"):
         # A column of ids has a name, so the others need one, too.
-        names = tuple(map(str, range(columns))) if names is None else names
+        names = tuple(map(str, range(columns)))
+    if kind in NAMED_COLUMNS and matrix.ndim == 1:
+        matrix = matrix[:, np.newaxis]
     if kind == ".npy" and sparse.issparse(matrix):
         raise ValueError(f"{path} cannot hold a sparse matrix: let its name end in .npz")
     # A reader sees the old file or the whole new one, never a part.
@@ -287,7 +290,7 @@ def write_matrix(
         elif kind == ".npy":
             np.save(file, matrix, allow_pickle=False)
         elif kind == ".parquet":
-            write_parquet(file, matrix, names, rows)
+            write_parquet(file, matrix, names or (), rows)
         else:
             with compressing(file, compressed) as text:
                 if kind in SEPARATORS:

@@ -259,13 +259,11 @@ def opened_table(path: Path, ids_by: str = "id_column") -> Iterator[CsvTable | P
 
 
 def write_parquet(
-    file: BinaryIO, matrix: Any, names: Names, rows: tuple[str, tuple[str, ...]] | None
+    file: BinaryIO, matrix: Any, names: Sequence[str], rows: tuple[str, tuple[str, ...]] | None
 ) -> None:
     """A column for each label, after the one that names rows."""
     arrow, parquet = _pyarrow("pyarrow", "Parquet"), _pyarrow("pyarrow.parquet", "Parquet")
-    columns = 1 if matrix.ndim == 1 else matrix.shape[1]
-    names = tuple(map(str, range(columns))) if names is None else names
-    table = arrow.table(list(dense(matrix).reshape(-1, columns).T), names=list(names))
+    table = arrow.table(list(dense(matrix).T), names=list(names))
     if rows is not None:
         table = table.add_column(0, rows[0], [arrow.array(rows[1], arrow.string())])
     parquet.write_table(table, file)
@@ -282,12 +280,11 @@ def write_csv(
     if names is not None:
         file.write(csv_line(names if ids is None else (ids[0], *names), separator))
     digits = "%d" if matrix.dtype.kind in "iub" else "%.17g"  # so many read back the same
-    columns = 1 if matrix.ndim == 1 else matrix.shape[1]
+    n, columns = matrix.shape
     line = separator.join([digits] * columns) + "\n"
     step = max(1, BLOCK // max(1, columns))
-    for start in range(0, matrix.shape[0], step):
-        block = dense(matrix[start : start + step])
-        for row, cells in enumerate(block.reshape(len(block), columns).tolist(), start):
+    for start in range(0, n, step):
+        for row, cells in enumerate(dense(matrix[start : start + step]).tolist(), start):
             if ids is not None:
                 file.write(csv_cell(ids[1][row], separator) + separator)
             file.write(line % tuple(cells))
