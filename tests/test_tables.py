@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from omma import tables
-from omma.tables import Grid, GridEntry, fitting, texts
+from omma.tables import Grid, GridEntry, fitting, text_grid
 
 GRID = Grid(
     ("a_1", "b"),
@@ -68,27 +68,22 @@ def without_blanks(line):
 
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=5))
 def test_a_table_of_texts_says_the_same_in_every_format(rows):
-    grid = texts(
-        "Title",
-        rows,
-        {"first": lambda row: row[0], "second": lambda row: row[1]},
-        {"number": lambda row: row[2]},
-    )
+    grid = text_grid("first", ["second", "number"], rows)
     assert tables.ranks(grid) == [[0, 0]] * len(rows)
     head, rule, *lines = tables.to_markdown(grid).split("\n")
     assert without_blanks(head) == "|first|second|number|"
-    assert re.fullmatch(r"\| :-+ \| :-+ \| -+: \|", rule)
+    assert re.fullmatch(r"\| :-+ \| -+: \| -+: \|", rule)
     assert [without_blanks(line) for line in lines] == [
         without_blanks(f"| {' | '.join(map(tables.markdown, row))} |") for row in rows
     ]
     latex = tables.to_latex(grid, std=False, seconds=False).split("\n")
-    assert latex[4] == r"  \begin{tabular}{llr}"
+    assert latex[4] == r"  \begin{tabular}{lrr}"
     assert [without_blanks(line) for line in latex[8:-3]] == [
         without_blanks(f"{' & '.join(map(tables.latex, row))} \\\\") for row in rows
     ]
     shown = tables.to_terminal(grid)
     assert [cell.plain for cell in shown.columns[2].cells] == [row[2] for row in rows]
-    assert [column.justify for column in shown.columns] == ["left", "left", "right"]
+    assert [column.justify for column in shown.columns] == ["left", "right", "right"]
 
 
 def test_csv_has_numbers_in_full():

@@ -12,7 +12,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from omma._html import html_table
 
@@ -24,8 +24,6 @@ UNSUPPORTED, MISSING, PARTIAL = "×", "–", "†"
 BEST, SECOND = 1, 2  # ranks within a column; 0 is any other
 HAT_ETA = "η\u0302"
 
-Row = TypeVar("Row")
-
 
 @dataclass(frozen=True)
 class GridEntry:
@@ -36,7 +34,6 @@ class GridEntry:
     seconds: float = math.nan
     instead: str = ""  # shown where there is no number
     partial: bool = False  # whether some runs are missing
-    beside: str = ""  # shown in brackets after the number, such as that of a rival
 
     @property
     def shown(self) -> str:
@@ -48,8 +45,7 @@ class GridEntry:
 class Grid:
     """The content of a table; ``notes`` are sentences to print under it.
 
-    ``head`` is the title of the column of names; the first ``words`` columns hold words, not
-    numbers.
+    ``head`` is the title of the column of names.
 
     >>> grid = Grid(("macro_f1",), ("OMMA", "OFO"), ((GridEntry(0.5),), (GridEntry(instead="×"),)))
     >>> print(to_markdown(grid))
@@ -64,8 +60,6 @@ class Grid:
     entries: tuple[tuple[GridEntry, ...], ...]
     notes: tuple[str, ...] = ()
     head: str = "policy"
-    words: int = 0
-    title: str = ""
 
     def __str__(self) -> str:
         return to_text(self)
@@ -74,28 +68,19 @@ class Grid:
         return to_terminal(self)
 
 
-def texts(
-    title: str,
-    rows: Iterable[Row],
-    words: Mapping[str, Callable[[Row], str]],
-    numbers: Mapping[str, Callable[[Row], str]],
+def text_grid(
+    head: str, columns: Sequence[str], lines: Iterable[Sequence[str]], *notes: str
 ) -> Grid:
-    """A table of texts: ``words`` and ``numbers`` map each column to the text of a row in it.
+    """A table of texts: each line is a name and a text for each column.
 
-    >>> grid = texts("Squares", [2, 3], {"number": str}, {"square": lambda x: f"{x * x}"})
+    >>> grid = text_grid("number", ["square"], [("2", "4"), ("3", "9")])
     >>> grid.head, grid.columns, grid.names, [row[0].instead for row in grid.entries]
     ('number', ('square',), ('2', '3'), ['4', '9'])
     """
-    (head, name), *columns = [*words.items(), *numbers.items()]
-    rows = list(rows)
-    return Grid(
-        columns=tuple(column for column, _ in columns),
-        names=tuple(name(row) for row in rows),
-        entries=tuple(tuple(GridEntry(instead=text(row)) for _, text in columns) for row in rows),
-        head=head,
-        words=len(words) - 1,
-        title=title,
-    )
+    lines = list(lines)
+    names = tuple(line[0] for line in lines)
+    entries = tuple(tuple(GridEntry(instead=text) for text in line[1:]) for line in lines)
+    return Grid(tuple(columns), names, entries, notes, head)
 
 
 def ranks(grid: Grid) -> list[list[int]]:
@@ -130,8 +115,6 @@ def content(entry: GridEntry, *, std: bool, seconds: bool) -> str:
 
     >>> content(GridEntry(0.5, 0.01, 0.002), std=True, seconds=True)
     '50.00 ± 1.00 (2 ms)'
-    >>> content(GridEntry(0.5, beside="49.00 +1.00"), std=False, seconds=False)
-    '50.00 [49.00 +1.00]'
     """
     text = entry.shown
     if not text:
@@ -144,15 +127,11 @@ def content(entry: GridEntry, *, std: bool, seconds: bool) -> str:
             if entry.seconds < 1
             else f" ({entry.seconds:.3g} s)"
         )
-    text += PARTIAL if entry.partial else ""
-    return f"{text} [{entry.beside}]" if entry.beside else text
+    return text + PARTIAL if entry.partial else text
 
 
 def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table:
-    """A table for ``rich.console.Console().print``.
-
-    Where a table has a title, long words are wrapped on a narrow screen, and numbers are not.
-    """
+    """A table for ``rich.console.Console().print``."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -160,19 +139,10 @@ def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table
 
     styles = {BEST: "bold", SECOND: "italic"}
     dim = {UNSUPPORTED: "dim", MISSING: "dim"}
-    table = Table(
-        title=grid.title or None,
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0) if grid.title else (0, 1),
-        caption=" ".join(grid.notes),
-        caption_justify="left",
-    )
-    wrapped: dict[str, Any] = {"overflow": "fold", "min_width": 9} if grid.title else {}
-    for column in (grid.head, *grid.columns[: grid.words]):
-        table.add_column(escape(column), **wrapped)  # recall[fraud] is no markup
-    for column in grid.columns[grid.words :]:
-        table.add_column(escape(column), justify="right", no_wrap=bool(grid.title))
+    table = Table(box=box.SIMPLE_HEAD, caption=" ".join(grid.notes), caption_justify="left")
+    table.add_column(escape(grid.head))
+    for column in grid.columns:
+        table.add_column(escape(column), justify="right")  # recall[fraud] is no markup
     for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
         cells = [content(entry, std=std, seconds=seconds) for entry in row]
         marked = [
@@ -213,9 +183,8 @@ def to_markdown(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
 
     marks = ("{}", "**{}**", "*{}*")
     head, *rows = _aligned(grid, markdown, marks, std=std, seconds=seconds)
-    dashes = ["-" * (cell_len(text) - 1) for text in head]
-    left = 1 + grid.words
-    rule = [*(f":{line}" for line in dashes[:left]), *(f"{line}:" for line in dashes[left:])]
+    first, *others = ["-" * (cell_len(text) - 1) for text in head]
+    rule = [f":{first}", *(f"{line}:" for line in others)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
     return "\n\n".join([table, " ".join(grid.notes)] if grid.notes else [table])
 
@@ -235,7 +204,7 @@ def to_latex(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
     marks = ("{}", r"\textbf{{{}}}", r"\textit{{{}}}")
     rows = _aligned(grid, latex, marks, std=std, seconds=seconds)
     head, *body = [f"    {' & '.join(row)} \\\\" for row in rows]
-    places = "l" * (1 + grid.words) + "r" * (len(grid.columns) - grid.words)
+    places = "l" + "r" * len(grid.columns)
     return "\n".join(
         [
             r"% \usepackage{booktabs}",
@@ -284,7 +253,7 @@ def _aligned(
     for line in rows:
         for place, text in enumerate(line):
             blank = " " * (widths[place] - cell_len(text))
-            line[place] = text + blank if place <= grid.words else blank + text
+            line[place] = blank + text if place else text + blank
     return rows
 
 

@@ -33,7 +33,7 @@ from omma.plots.choice import above
 from omma.policies import UnsupportedMetricError
 from omma.policies.base import whole_for
 from omma.policies.registry import REGISTRY
-from omma.tables import MISSING, UNSUPPORTED, Grid, GridEntry, fitting, texts
+from omma.tables import MISSING, UNSUPPORTED, Grid, GridEntry, fitting, text_grid
 from omma.unseen import everything_is_best
 
 TRAINED = ("tuned", "offline_fw")  # what learns beforehand
@@ -311,16 +311,15 @@ def run_frontier(options: Any, target: BudgetedMetric, inputs: Scored) -> None:
         }
         click.echo(json.dumps(finite(content), indent=2))
         return
-
-    def reached(row: Any) -> str:
-        return MISSING if np.isnan(row[1]) else f"{row[1]:.4f}{'' if row[3] else ' (missed)'}"
-
+    lines = []
     rows = zip(costs.bounds, costs.reached, costs.values, costs.met, strict=True)
+    for bound, value, performance, is_met in rows:
+        reached = MISSING if np.isnan(value) else f"{value:.4f}{'' if is_met else ' (missed)'}"
+        lines.append((f"{bound:.4f}", reached, f"{100 * performance:.2f}"))
     sign = "at least" if costs.limit.sign > 0 else "at most"
-    bound = {f"{costs.limit.name} {sign}": lambda row: f"{row[0]:.4f}"}
-    numbers = {"reached": reached, f"{metric.name}, %": lambda row: f"{100 * row[2]:.2f}"}
+    columns = ("reached", f"{metric.name}, %")
     console = Console(highlight=False)
-    console.print(texts("", list(rows), bound, numbers))
+    console.print(text_grid(f"{costs.limit.name} {sign}", columns, lines))
     console.print(f"{costs.how}.", soft_wrap=True)
 
 

@@ -13,7 +13,7 @@ from omma.calibration.reliability import CalibrationCheck
 from omma.comparison.intervals import Range
 from omma.limits import LimitStatus
 from omma.rule import Rule
-from omma.tables import MISSING, Grid, GridEntry, to_html
+from omma.tables import MISSING, Grid, text_grid, to_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -200,10 +200,11 @@ class Choice:
     @property
     def table(self) -> Grid:
         """A line for each candidate, in %; print it."""
-        lines = {}
+        lines = []
         for rule in self.candidates:
             is_best = rule.name == self.best_name
-            lines[rule.title] = [
+            cells = [
+                rule.title,
                 f"{100 * rule.value:.2f}",
                 _range(rule.interval),
                 "best" if is_best else f"{100 * rule.behind:+.2f}",
@@ -212,9 +213,10 @@ class Choice:
                 MISSING if rule.stream is None else f"{100 * rule.stream:.2f}",
                 *map(_limit_cell, rule.limits),
             ]
+            lines.append(cells)
         limits = [str(status.limit) for status in self.best.limits]
         columns = ["new rows", "95 % interval", "to best", "95 % interval", "stream", *limits]
-        return _text_grid("rule", columns, lines, self.note)
+        return text_grid("rule", columns, lines, self.note)
 
     @property
     def data(self) -> list[dict[str, Any]]:
@@ -271,17 +273,17 @@ class Choice:
         data = self.label_data
         assert self.labels is not None
         has_thresholds = not all(np.isnan(label["threshold"]) for label in data)
-        lines = {}
+        lines = []
         for label in data:
             cut = label["threshold"]
             threshold = [MISSING if np.isnan(cut) else f"{cut:.4g}"] if has_thresholds else []
             values = [f"{100 * label['simple']:.2f}", f"{100 * label['best']:.2f}"]
             gain = f"{100 * label['gain']:+.2f}"
-            lines[label["label"]] = [f"{label['occurs']:g}", *threshold, *values, gain]
+            lines.append([label["label"], f"{label['occurs']:g}", *threshold, *values, gain])
         cuts = ["threshold"] if has_thresholds else []  # a budget has none
         columns = ["occurs", *cuts, self[SIMPLE].title, self.best.title, "gain"]
         note = f"{self.labels.metric} of each label on unseen rows, in %."
-        return _text_grid("label", columns, lines, note)
+        return text_grid("label", columns, lines, note)
 
     @property
     def bars(self) -> dict[str, tuple[float, float, float]]:
@@ -310,12 +312,6 @@ class Choice:
 
     def __repr__(self) -> str:
         return f"<choice by {self.metric}: {self.best.title}, {100 * self.best.value:.2f} %>"
-
-
-def _text_grid(head: str, columns: list[str], lines: dict[str, list[str]], note: str) -> Grid:
-    """A table of texts, a line for each name."""
-    entries = tuple(tuple(GridEntry(instead=text) for text in line) for line in lines.values())
-    return Grid(tuple(columns), tuple(lines), entries, (note,), head)
 
 
 def _range(ends: Range) -> str:

@@ -125,14 +125,14 @@ def figure_of(ax: Axes) -> Figure:
     return figure  # type: ignore[no-any-return]
 
 
-def bare(ax: Axes, lines: Literal["both", "x", "y"], ticks: Any = "major") -> None:
+def bare(ax: Axes, lines: Literal["both", "x", "y"]) -> None:
     """Leave what helps reading: lines at the ticks of one axis, or of both, and no ticks."""
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.spines["bottom"].set_color(AXIS)
     ax.grid(axis=lines, color=FAINT, linewidth=0.8)
     ax.set_axisbelow(True)
-    ax.tick_params(which=ticks, length=0, labelsize=9, labelcolor=INK)
+    ax.tick_params(length=0, labelsize=9, labelcolor=INK)
 
 
 def clean(ax: Axes) -> None:
