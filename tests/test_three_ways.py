@@ -167,6 +167,7 @@ def test_with_costs_a_class_of_probability_zero_may_be_the_cheapest(layout):
     trace = omma.replay(policy, layout(eta), y)
     decided = trace.predictions.toarray() if layout is sparse.csr_array else trace.predictions
     assert decided.argmax(axis=1).tolist() == (eta @ matrix).argmax(axis=1).tolist() == [2, 0]
+    assert trace.classes.tolist() == [2, 0]
     learner = omma.OnlineClassifier(policy, n_labels=3)
     assert [int(np.argmax(learner.predict(row))) for row in eta] == [2, 0]
 

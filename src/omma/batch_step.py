@@ -21,11 +21,12 @@ import numpy as np
 from scipy import sparse
 
 from omma._validate import shown
+from omma.engine import Engine
 from omma.kernels.layout import GROWTH, N
 from omma.plan import Plan
 from omma.policies import Policy
 from omma.policies.base import check_task
-from omma.replaying import Sequence, learn_decided, replay
+from omma.replaying import Sequence
 from omma.rows.batch import Batch
 from omma.state import State
 from omma.state_parts import Prices
@@ -123,7 +124,7 @@ def count_batch(
     if not sparse.issparse(predictions):  # kernels count matrices, also of a single label
         predictions = np.asarray(predictions).reshape(batch.n, state.m)
     # Prices follow rows one by one, and a batch is decided at once.
-    learn_decided(replace(plan, limits=None), delta, batch, predictions, late=late)
+    Engine(replace(plan, limits=None), delta).learn_rows(batch, predictions, late=late)
     # What the batch learned is the difference, which adds up with that of other batches.
     if delta.calibration is not None and state.calibration is not None:
         delta.calibration = delta.calibration.combined(state.calibration, -1.0, delta.unit)
@@ -168,9 +169,8 @@ class WorkerPart:
         if self._turn is not None:  # a price follows every row
             batch = Batch.of(eta, y, known=known)
             owner = f"a batch of {type(policy).__name__}"
-            run = replay(owner, policy.plan(batch.m), Sequence(batch), state=self._turn)
-            self._turn = run.state
-            self.delta = run.state - state
+            run = policy.engine(self._turn).replay(owner, Sequence(batch))
+            self.delta = self._turn - state
             return run.predictions
         if y is None or (known is not None and not known.any()):
             predictions, delta = step(policy, state, eta)

@@ -1,50 +1,42 @@
-"""The engine: a plan for m labels with its state, which decides and learns single rows.
+"""The engine: a plan for m labels with its state. It decides, learns, replays, and tells its rule.
 
-``omma.replaying`` runs whole blocks of rows. Both call the same compiled ``decide`` and ``learn``,
-so they give the same bits.
+Single rows and whole sequences run the same compiled ``decide`` and ``learn``, so they give the
+same bits.
 """
 
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels import rule as rules, single
+from omma.kernels import replay as kernels, rule as rules, single
 from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.counts import Both, PartialLabels
 from omma.kernels.gains import POINT
 from omma.kernels.layout import FIELDS, OFFSET, SLOPE, SUM_TP, WORK
-from omma.kernels.replay import Sparse
 from omma.kernels.row import Gaps, Memory, Spec
 from omma.plan import Plan
+from omma.replaying import Run, Sequence, extras_of
+from omma.rows.arrays import NO_IDS, NO_NUMBERS, Rows, blocks
+from omma.rows.batch import Batch
 from omma.rows.row import PartlyKnown, Row, refuse_indicators, refuse_row
-from omma.sliding_window import SlidingWindow
 from omma.state import State, aligned, padded
 
-NO_IDS = np.empty(0, dtype=np.int32)
-NO_NUMBERS = np.empty(0)
 INDICATORS = np.dtype(np.int8)
+WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
+Vector = NDArray[np.float64]
 
 
 class UnsortedError(ValueError):
     """Label ids of a sparse row that do not rise, or that no label has."""
 
 
-class Scratch(threading.local):
-    """Scratch space, one for each thread: two that decide at once do not disturb each other."""
-
-    version = 0  # of the engine's arrays that these are of
-    dense: Memory | None = None
-    # What kernels of single dense rows take behind the row: to hand it over is half of a call.
-    deciding: tuple[Any, ...] = ()
-    learning: tuple[Any, ...] = ()
-    sparse: tuple[Memory, Sparse] | None = None
-
-
-def work_space(width: int) -> NDArray[np.float64]:
+def work_space(width: int) -> Vector:
     """Scratch space for rows of so many labels."""
     try:
         return aligned(WORK, width)
@@ -75,7 +67,6 @@ class Engine:
 
     def __init__(self, plan: Plan, state: State) -> None:
         self.state, self.m = state, state.m
-        self._scratch, self._version = Scratch(), 0
         self.bind(plan)
 
     def bind(self, plan: Plan) -> None:
@@ -86,25 +77,17 @@ class Engine:
         self.spec = plan.spec(self.state)
         # Learning is the same for all objectives and budgets, and is compiled once for them.
         self.learning = self.spec._replace(objective=None)
-        self._version += 1
+        # Scratch space, one for each thread: two that decide at once do not disturb each other.
+        self._scratch = threading.local()
 
-    def _space(self) -> Scratch:
-        """The scratch space of this thread, emptied where the state has other arrays now."""
-        # Loading a state, and the first row labelled in part, put other arrays in its place.
-        if self.state.columns is not self._columns:
-            self.bind(self.plan)
-        space = self._scratch
-        if space.version != self._version:
-            space.dense = space.sparse = None
-            space.deciding = space.learning = ()
-            space.version = self._version
-        return space
+    # The arrays that kernels read and write.
 
     def _memory(self, columns: Any, table: Any) -> Memory:
-        """All arrays that kernels read and write, for rows of these columns."""
+        """All arrays, for rows of these columns."""
         state, plan = self.state, self.plan
         # What a policy does not use is None: kernels are compiled without it.
         calibrator = Learning if plan.settled is None else Settled
+        window = state.window
         return Memory(
             columns,
             table,
@@ -112,42 +95,62 @@ class Engine:
             work_space(columns.shape[1]),
             np.zeros(POINT),
             None if state.shared is None else calibrator(state.shared),
-            state.clock,
+            # Calibration cannot take steps back as a window does with counts: it forgets instead.
+            state.pace if window is None else window.pace,
             plan.prices(state),
-            None if state.window is None else state.window.kernel(state.m),
+            None if window is None else window.kernel(state.m),
         )
+
+    def _dense(self) -> Any:
+        """Arrays of dense rows, of this thread: ``memory``, and what kernels of one row take."""
+        # Loading a state, and the first row labelled in part, put other arrays in its place.
+        if self.state.columns is not self._columns:
+            self.bind(self.plan)
+        space = self._scratch
+        if not hasattr(space, "memory"):
+            memory = self._memory(self._columns, self._columns)
+            # Arguments one by one: to hand over a tuple takes half of a call. There is no table,
+            # as that of all labels would be the columns again.
+            columns, _, *others = memory
+            space.deciding = (*self.spec, columns, *others)
+            space.learning = (*self.learning, columns, *others)
+            space.memory = memory
+        return space
 
     def memory(self) -> Memory:
         """The arrays of dense rows."""
-        space = self._space()
-        if space.dense is None:
-            space.dense = self._memory(self._columns, self._columns)
-        return space.dense
+        return self._dense().memory  # type: ignore[no-any-return]
 
-    def _dense_scratch(self) -> Scratch:
-        """The scratch space of single dense rows."""
-        space = self._space()
-        if not space.deciding:
-            # Without their table: that of all labels would be the columns again.
-            columns, _, *others = self.memory()
-            space.deciding = (*self.spec, columns, *others)
-            space.learning = (*self.learning, columns, *others)
-        return space
-
-    def sparse_memory(self, longest: int, table: Any = None) -> tuple[Memory, Sparse]:
+    def sparse_memory(self, longest: int, table: Any = None) -> tuple[Memory, kernels.Sparse]:
         """The arrays of sparse rows of so many labels at most, whose numbers ``table`` has."""
+        if self.state.columns is not self._columns:
+            self.bind(self.plan)
         width = padded(longest + 1)
-        sparse = Sparse(np.zeros(width, dtype=np.int32), np.zeros(self.m, dtype=np.int32))
-        table = self.state.columns if table is None else table
-        return self._memory(aligned(FIELDS, width), table), sparse
+        scratch = kernels.Sparse(np.zeros(width, dtype=np.int32), np.zeros(self.m, dtype=np.int32))
+        table = self._columns if table is None else table
+        return self._memory(aligned(FIELDS, width), table), scratch
 
-    def _sparse_scratch(self, longest: int) -> tuple[Memory, Sparse]:
-        """The arrays of single sparse rows of so many labels."""
-        space = self._space()
-        if space.sparse is None or len(space.sparse[1].ids) < longest:
+    def _single_sparse(self, longest: int) -> tuple[Memory, kernels.Sparse]:
+        """The arrays of single sparse rows of so many labels, used again for the next row."""
+        space = self._scratch if self.state.columns is self._columns else None
+        ready = getattr(space, "sparse", None)
+        if ready is None or len(ready[1].ids) < longest:
             # With room to spare: rows of a stream have different lengths.
-            space.sparse = self.sparse_memory(2 * longest)
-        return space.sparse
+            ready = self.sparse_memory(2 * longest)
+            self._scratch.sparse = ready
+        return ready
+
+    def _make_room(self, rows: int, longest: int) -> None:
+        """See to it that the window can keep more rows of so many labels at most."""
+        window = self.state.window
+        if window is None:
+            return
+        # A row lists predicted labels, true ones and candidates: twice, where it is known in part.
+        entries = 2 * rows * longest
+        if window.make_room(2 * rows, 3 * entries, entries):
+            self.bind(self.plan)
+
+    # Single rows.
 
     def decide(self, eta: Row, pick: int = 0, spec: Spec | None = None) -> NDArray[Any]:
         """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels.
@@ -157,7 +160,7 @@ class Engine:
         """
         if isinstance(eta, tuple):
             return self._decide_sparse(eta, pick, spec)
-        arguments = self._dense_scratch().deciding
+        arguments = self._dense().deciding
         if spec is not None:
             arguments = (*spec, *arguments[len(spec) :])
         out = np.empty(self.m, INDICATORS)
@@ -173,10 +176,10 @@ class Engine:
             dense[labels] = values
             return np.flatnonzero(self.decide(dense, pick, spec)).astype(np.int32)
         longest = len(labels) + abs(self.plan.budget)
-        memory, sparse = self._sparse_scratch(longest)
+        memory, scratch = self._single_sparse(longest)
         out = np.empty(longest, dtype=np.int32)
         by = spec or self.spec
-        count = single.decide_sparse(labels, values, pick, out, *sparse, *by, *memory)
+        count = single.decide_sparse(labels, values, pick, out, *scratch, *by, *memory)
         if count < 0:
             refuse_row("predict", values)
             raise UnsortedError("label ids of a sparse row must rise, and be those of labels")
@@ -212,56 +215,151 @@ class Engine:
             gaps = gaps or Gaps(NO_IDS, float(audit))
             state.allow_unseen()
         # Where labels alone are counted, nothing was when the row was decided: late is as usual.
-        late = late and "labels" in state.sets
-        if state.window is not None:
-            self._make_room(state.window, eta, true, prediction)
+        late = late and state.labels is not None
         options = (float(weight), y is not None, late, gaps)
         if prediction.itemsize == 4:  # label ids, not int8 indicators
             labels, values = eta if isinstance(eta, tuple) else (NO_IDS, NO_NUMBERS)
             ids: Any = NO_IDS if true is None else true
-            memory, sparse = self._sparse_scratch(len(labels) + len(ids) + len(prediction))
+            longest = len(labels) + len(ids) + len(prediction)
+            self._make_room(1, longest)
+            memory, scratch = self._single_sparse(longest)
             row: tuple[Any, ...] = (labels, float64(values), ids, prediction)
-            single.learn_sparse(*row, *options, *sparse, *self.learning, *memory)
+            single.learn_sparse(*row, *options, *scratch, *self.learning, *memory)
             return
+        self._make_room(1, self.m)
         values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
         indicators = NO_NUMBERS if true is None else true
-        arguments = self._dense_scratch().learning
-        if not single.learn_dense(values, indicators, prediction, *options, *arguments):
+        row = (values, indicators, prediction)
+        if not single.learn_dense(*row, *options, *self._dense().learning):
             if true is not None:
                 refuse_indicators("update", "y", true)
             refuse_indicators("update", "prediction", prediction)
 
-    def _make_room(self, window: SlidingWindow, eta: Any, y: Any, prediction: Any) -> None:
-        """See to it that a window can keep one more row, twice where it is known in part."""
-        entries, stored = 3 * self.m, self.m
-        if prediction.dtype == np.int32:
-            stored = len(eta[0]) if isinstance(eta, tuple) else 0
-            entries = stored + len(prediction) + (0 if y is None else len(y))
-        if window.make_room(2, 2 * entries, 2 * stored):
-            self._version += 1
+    # Whole sequences.
 
-    def rule(self, *, settled: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def replay(
+        self,
+        owner: str,
+        sequence: Sequence,
+        stretches: Iterable[tuple[Rows, NDArray[Any]]] | None = None,
+    ) -> Run:
+        """Decide and learn the rows of a sequence, one after another.
+
+        ``stretches`` are parts of the sequence with the rule that decides each row, where there are
+        several. Each is asked for when those before it were run, and may bind another plan.
+        """
+        batch, state, plan = sequence.batch, self.state, self.plan
+        self._allow_gaps(batch)
+        if sequence.audited is not None:
+            state.allow_unseen()
+        # Sparse rows of an objective that looks at every label are run as dense ones.
+        is_sparse = batch.is_sparse and not plan.needs_every_label
+        run = Run(sequence, state, is_sparse=is_sparse)
+        records = gathered(state) if is_sparse else None
+        step = batch.eta.rows_per_block
+        if plan.window is not None:  # or there would have to be room for all of a block
+            step = min(step, max(1, WINDOW_ENTRIES // self.m, plan.window // 8))
+        for rows, picks in self.stretches(sequence) if stretches is None else stretches:
+            for piece, picked in sequence.pieces(rows, picks, run.done, step):
+                self._replay_piece(owner, run, piece, picked, records)
+                if sequence.look is not None and run.done in sequence.checkpoints:
+                    begun = time.perf_counter()
+                    put_back(records, state)
+                    sequence.look(state.reported, state.truth.rows)
+                    run.paused += time.perf_counter() - begun
+                if sequence.progress is not None:
+                    sequence.progress(len(piece))
+        put_back(records, state)
+        run.seconds = time.perf_counter() - run.started - run.paused
+        if state.window is not None:
+            state.window.trim()
+        return run
+
+    def stretches(self, sequence: Sequence) -> Iterable[tuple[Rows, NDArray[Any]]]:
+        """Parts of a sequence, with the rule that decides each row where there are several."""
+        return [(sequence.rows, NO_IDS)]
+
+    def _replay_piece(
+        self, owner: str, run: Run, rows: Rows, picks: NDArray[Any], records: Any
+    ) -> None:
+        """Run rows by one call of a kernel."""
+        batch, audited, unseen = run.sequence.batch, run.sequence.audited, self.state.unseen
+        longest = batch.longest + abs(self.plan.budget) if run.is_sparse else self.m
+        self._make_room(len(rows), longest)
+        audits = None
+        if audited is not None and unseen is not None:
+            weights = batch.weights[rows] if len(batch.weights) else None
+            audits = unseen.audit_weights(audited[rows], weights)
+        block = batch.block(rows, is_sparse=run.is_sparse)
+        extras, marks = extras_of(batch, rows, picks, audits), run.marks()
+        listed = NO_IDS
+        arguments: tuple[Any, ...]
+        if run.is_sparse:
+            kernel, (memory, scratch) = kernels.replay_sparse, self.sparse_memory(longest, records)
+            if run.sequence.keep:
+                starts, ends = block[2:4]
+                room = int((ends - starts).sum()) + max(self.plan.budget, 0) * len(rows)
+                listed = np.empty(room, dtype=np.int32)
+            arguments = (extras, scratch, self.spec, memory, marks, listed, run.out, rows)
+        else:
+            kernel, memory = kernels.replay_dense, self.memory()
+            arguments = (extras, self.spec, memory, marks, run.out, rows)
+        if not run.done:
+            # Compile, or load from disk, by running no rows: that is no time of the replay.
+            kernel(*[array[:0] for array in block], *arguments)
+            run.started = time.perf_counter()
+        good, filled = kernel(*block, *arguments)
+        # Rows before the wrong one are counted already, in a state that nobody will see.
+        if good < len(rows):
+            wrong = batch.eta.explain(int(rows[good]))
+            raise ValueError(f"eta of {owner} must hold {wrong}")
+        if len(listed):
+            run.lists.append(listed[: int(run.out[rows, 0].sum())].copy())
+        run.done += len(rows)
+        run.filled += filled
+
+    def learn_rows(self, batch: Batch, decided: Any, *, late: bool = False) -> None:
+        """Count rows of given decisions: indicators, or a CSR matrix for sparse rows."""
+        self._allow_gaps(batch)
+        is_sparse = batch.is_sparse
+        if is_sparse:
+            longest = batch.longest + int(np.diff(decided.indptr).max(initial=0))
+            memory, scratch = self.sparse_memory(longest)
+            chosen, ends = decided.indices.astype(np.int32), decided.indptr.astype(np.int64)
+        else:
+            memory = self.memory()
+        for _, rows in blocks(batch.n, batch.eta.rows_per_block, None):
+            block, extras = batch.block(rows, is_sparse=is_sparse), extras_of(batch, rows)
+            if is_sparse:
+                lists = (chosen, ends[rows], ends[rows + 1])
+                kernels.learn_sparse(*block, *lists, extras, late, scratch, self.learning, memory)
+            else:
+                kernels.learn_dense(*block, decided[rows], extras, late, self.learning, memory)
+
+    def _allow_gaps(self, batch: Batch) -> None:
+        if batch.labels is not None and batch.labels.missing is not None:
+            self.state.allow_partial_labels()
+
+    # The rule.
+
+    def rule(self, *, settled: bool = False) -> tuple[Vector, Vector]:
         """Slope and offset of every label at the present counts: the rule that decides next.
 
         One that will stand still (``settled``) has the derivatives themselves, at the mean price
         of each limit; one that decides now has the very numbers that decide.
         """
-        plan = self.plan
+        plan, prices = self.plan, self.state.prices
         by_derivatives = settled or plan.matrix is not None
-        memory = self._weigh(plan.gradient if by_derivatives else plan.objective)
-        prices = self.state.prices
+        mu = None
         if plan.limits is not None and prices is not None:
             mu = prices.settled if settled else prices.mu
-            limited = plan.prices(self.state, mu)
-            priced = self.memory()._replace(limits=limited, calibrator=None)
-            rules.price(self.learning, priced)
-        return self._weights(memory)
+        return self._weights(plan.gradient if by_derivatives else plan.objective, mu)
 
-    def gradient(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def gradient(self) -> tuple[Vector, Vector]:
         """Derivatives of the objective by tp / n and by predicted / n of every label."""
-        return self._weights(self._weigh(self.plan.gradient))
+        return self._weights(self.plan.gradient)
 
-    def seen(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def seen(self) -> tuple[Vector, Vector]:
         """The counts (3, m) that decisions look at, corrected by labels that came; their totals."""
         # Labels and estimates are looked at as they were counted; only these two correct them.
         cells, totals = np.array(self.state.cells), self.state.totals.copy()
@@ -270,19 +368,37 @@ class Engine:
             rules.see_all(self.learning, memory, cells, totals)
         return cells, totals
 
-    def _weigh(self, objective: Any) -> Memory:
-        """Work out slope and offset of every label by an objective, without prices."""
+    def _weights(self, objective: Any, mu: Vector | None = None) -> tuple[Vector, Vector]:
+        """Slope and offset of every label by an objective, at prices ``mu`` of the limits."""
         cells, totals = self.seen()
         prior = float(self.plan.prior) * self.state.unit
-        memory = self.memory()._replace(limits=None, calibrator=None, pace=None, window=None)
-        rules.gradient(objective, prior, cells, totals, memory)
-        return memory
-
-    def _weights(self, memory: Memory) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Slope and offset of every label, as they were worked out."""
+        memory = self.memory()._replace(limits=None, calibrator=None)
+        without_time = memory._replace(pace=None, window=None)
+        rules.gradient(objective, prior, cells, totals, without_time)
+        if mu is not None:
+            rules.price(self.learning, memory._replace(limits=self.plan.prices(self.state, mu)))
         return memory.work[SLOPE, : self.m].copy(), memory.work[OFFSET, : self.m].copy()
 
 
-def float64(values: Any) -> NDArray[np.float64]:
+def gathered(state: State) -> Vector:
+    """A copy of the columns of a state in which all numbers of a label lie together.
+
+    A sparse row touches few labels: what a label has takes half a cache line, one, or two.
+    """
+    # Processors fetch 64 bytes at a time, eight numbers.
+    fields = len(state.columns)
+    size = 4 if fields <= 4 else -(-fields // 8) * 8
+    records = np.zeros((state.m, size))
+    records[:, :fields] = state.columns[:, : state.m].T
+    return records.T  # shape (fields, m), a label's numbers side by side
+
+
+def put_back(records: Vector | None, state: State) -> None:
+    """Copy gathered numbers back to the columns of their state."""
+    if records is not None:
+        state.columns[:, : state.m] = records[: len(state.columns)]
+
+
+def float64(values: Any) -> Vector:
     """Probabilities as 64-bit numbers: those of a file may have 32, and kernels do not look."""
     return np.asarray(values if values.itemsize == 8 else values.astype(np.float64))

@@ -15,12 +15,13 @@ from omma._pool import progress_bar
 from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate, Look
 from omma.counts import Counts, counts_of
+from omma.engine import Engine
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_task, fit_first
-from omma.replaying import NO_ROWS, Sequence
-from omma.rows.arrays import SparseProbabilities
+from omma.replaying import Sequence
+from omma.rows.arrays import NO_ROWS, SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rows.labels import TrueLabels
 from omma.trace import History, Snapshots, Trace, Values
@@ -115,7 +116,7 @@ def replay(
     batch = Batch.read("replay", eta, y, weights, policy.names)
     # Limits may name labels: with names known, they are about places.
     policy = policy.for_names(batch.names)
-    _check(policy, judged_by, batch)
+    engine = _engine(policy, judged_by, batch)
     check_seen("replay", seen, audited)
     flags = None
     if seen is not None:
@@ -148,7 +149,7 @@ def replay(
             look=None if pairs else look,
             audited=flags,
         )
-        done = policy.replay(sequence)
+        done = engine.replay(f"replay of {type(policy).__name__}", sequence)
     # With a matrix of costs labels of probability zero are candidates, too.
     if done.filled and (policy.objective is None or not policy.objective.needs_matrix):
         warn_of_rows("replay", batch.eta, policy.budget, done.filled)
@@ -174,7 +175,6 @@ def replay(
         done.state,
         done.seconds,
         batch.names,
-        _chosen=done.chosen,
         _classes=batch.classes,
     )
     return trace if certificate is None else replace(trace, gap=certificate.gap(trace.value))
@@ -204,8 +204,8 @@ def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
     return policy.objective
 
 
-def _check(policy: Policy, judged_by: Metric, batch: Batch) -> None:
-    """Refuse rows that policy or metric cannot go with."""
+def _engine(policy: Policy, judged_by: Metric, batch: Batch) -> Engine:
+    """An engine at its start; refuses rows that policy or metric cannot go with."""
     if batch.n == 0 or batch.m == 0:
         raise ValueError(
             f"eta of replay must have at least one row and label, got {batch.n} rows and "
@@ -213,7 +213,7 @@ def _check(policy: Policy, judged_by: Metric, batch: Batch) -> None:
         )
     if judged_by is not policy.objective:
         judged_by.check_labels(batch.m)
-    policy.check_labels(batch.m)
+    engine = policy.engine(policy.init(batch.m))
     if batch.labels is not None:
         unknown, whole = not policy.needs_labels, policy.whole_rows(judged_by)
         check_task("replay", batch, policy.budget, judged_by, unknown=unknown, whole=whole)
@@ -222,6 +222,7 @@ def _check(policy: Policy, judged_by: Metric, batch: Batch) -> None:
             f"y of replay must be given for {policy!r}: only feedback='estimates' learns "
             "without labels"
         )
+    return engine
 
 
 def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:

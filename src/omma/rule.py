@@ -16,10 +16,11 @@ from omma._html import html_table
 from omma._json import parse_json
 from omma._types import Arrays, Decisions, Frame, SparseMatrix
 from omma._validate import check_budget, check_number, check_positive_int, require, shown
+from omma.engine import Engine
 from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import LEAST, MOST
 from omma.plan import Plan, fixed_plan
-from omma.replaying import Sequence, replay
+from omma.replaying import Sequence
 from omma.rows.arrays import Probabilities, SparseProbabilities, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, open_table, read_names
@@ -226,8 +227,9 @@ class Rule:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
         decisions = self._decide_few(rows)
         if decisions is None:
-            batch = Sequence(Batch(rows))
-            decisions = replay("Rule.predict", self.plan, batch).predictions
+            plan = self.plan
+            engine = Engine(plan, plan.start(self.m))
+            decisions = engine.replay("Rule.predict", Sequence(Batch(rows))).predictions
         return table.restore_type(decisions[0] if is_row else decisions)
 
     def _decide_few(self, rows: Probabilities) -> NDArray[np.int8] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from omma._html import html_table
 from omma.certificate import Gap, Look
@@ -154,7 +155,6 @@ class Trace:
     seconds: float
     names: Names | None = field(repr=False, default=None)
     gap: Gap | None = field(repr=False, default=None)
-    _chosen: Any = field(repr=False, default=None)
     _classes: Any = field(repr=False, default=None)  # what they are called
 
     @cached_property
@@ -220,10 +220,10 @@ class Trace:
             )
         if self.predictions is None:
             raise ValueError("a trace has classes where predictions were kept")
-        if self._chosen is not None:
-            ids = self._chosen[:, 0]
+        chosen = open_table("a trace", "predictions", self.predictions, self.names).values
+        if sparse.issparse(chosen):  # its rows have one id each
+            ids = chosen.indices.astype(np.int32)
         else:
-            chosen = open_table("a trace", "predictions", self.predictions, self.names).values
             ids = np.atleast_2d(chosen.T).T.argmax(axis=1).astype(np.int32)
         return ids if self._classes is None else self._classes[ids]  # type: ignore[no-any-return]
 

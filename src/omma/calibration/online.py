@@ -22,7 +22,7 @@ from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.calibration_rows import calibrate_dense, calibrate_sparse
 from omma.kernels.layout import BIAS, ENTRIES
 from omma.kernels.replay import Sparse
-from omma.replaying import extras_of, ids_of, indicators_of, longest_row
+from omma.replaying import extras_of
 from omma.rows.arrays import (
     Rows,
     SparseProbabilities,
@@ -275,13 +275,13 @@ class OnlineCalibrator:
         order: Rows | None = None,
     ) -> Any:
         """Rows calibrated one after another, with what is learned on the way."""
-        rows, labels, weights = batch.eta, batch.labels, batch.weights
-        m, per_label = rows.m, (learned.bias, learned.precision, learned.mean, learned.entries)
+        rows, m = batch.eta, batch.m
+        per_label = (learned.bias, learned.precision, learned.mean, learned.entries)
         table = aligned(ENTRIES + 1, padded(m))  # as the columns of a state
         table[BIAS:, :m] = per_label
         is_sparse = isinstance(rows, SparseProbabilities)
         # A sparse row is gathered into columns of its own, a dense one uses those of the table.
-        width = padded(longest_row(rows) + 1) if is_sparse else padded(m)
+        width = padded(batch.longest + 1) if is_sparse else padded(m)
         work = work_space(width)
         if isinstance(rows, SparseProbabilities):
             out = np.empty(rows.matrix.nnz)
@@ -291,16 +291,16 @@ class OnlineCalibrator:
         else:
             out = np.empty((rows.n, m))
         for _, block in blocks(rows.n, rows.rows_per_block, order):
-            extras = extras_of(labels, block, weights)
+            extras, arrays = extras_of(batch, block), batch.block(block, is_sparse=is_sparse)
             if is_sparse:
                 # Rows may come in any order; results go where the entries of each are stored.
                 where = entries_of(pointer[block], pointer[block + 1])
                 part = np.empty(len(where))
-                lists = (*rows.block(block), *ids_of(labels, block))
-                good = calibrate_sparse(*lists, extras, ids, calibrator, columns, table, work, part)
+                good = calibrate_sparse(
+                    *arrays, extras, ids, calibrator, columns, table, work, part
+                )
             else:
                 where, part = block, np.empty((len(block), m))
-                arrays = (*rows.block(block), *indicators_of(labels, block))
                 good = calibrate_dense(*arrays, extras, calibrator, table, work, part)
             out[where] = part
             if good < len(block):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from omma.certificate.gap import Gap, effective_rows, gap_from
 from omma.certificate.tangent import settled, tangent, unseen
-from omma.engine import NO_IDS, NO_NUMBERS, Engine
+from omma.engine import Engine
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
 from omma.kernels.replay import Extras
@@ -21,8 +21,8 @@ from omma.metrics import Metric, Weighted, smoothed
 from omma.metrics.smoothed import is_minimum
 from omma.plan import fixed_plan
 from omma.policies.omma import OMMA
-from omma.replaying import NO_FLAGS, NO_ROWS, Replay, Sequence, extras_of, ids_of, longest_row
-from omma.rows.arrays import Rows, SparseProbabilities
+from omma.replaying import Sequence, extras_of
+from omma.rows.arrays import NO_FLAGS, NO_IDS, NO_ROWS, Rows
 from omma.rows.batch import Batch
 from omma.rows.row import Row, block_of_row, list_bounds
 from omma.state import Shapes
@@ -65,7 +65,6 @@ class Certificate:
 
     def _prepare(self) -> None:
         self._engine = self.shadow.engine(self.state)
-        self._replay: Replay | None = None
 
     def gap(self, value: float | None) -> Gap | None:
         """The gap to a value; None while there are too few rows."""
@@ -85,26 +84,20 @@ class Certificate:
 
     def replay(self, batch: Batch, rows: Rows) -> None:
         """Add rows of a batch; rows without weight are skipped."""
-        if self._replay is None:
-            sequence = Sequence(replace(batch, labels=None), keep=False)
-            self._replay = Replay("gap", self._engine, sequence)
-        replay, weights, eta = self._replay, batch.weights, batch.eta
-        is_sparse = isinstance(eta, SparseProbabilities)
-        longest = longest_row(eta) if is_sparse else 0
+        weights, unlabelled = batch.weights, replace(batch, labels=None)
         rows = rows[weights[rows] > 0.0] if len(weights) else rows
         while len(rows):
             block, rows = np.split(rows, [self.next - self.rows])  # up to the next tangent
             in_units = self._in_units(weights[block]) if len(weights) else weights
-            extras = extras_of(batch.labels, block, NO_NUMBERS)._replace(weights=in_units)
-            self._certify(is_sparse, eta.block(block), ids_of(batch.labels, block), extras, longest)
+            extras = extras_of(batch, block)._replace(weights=in_units)
+            eta, true = batch.eta.block(block), batch.label_ids(block)
+            self._certify(batch.is_sparse, eta, true, extras, batch.longest)
             # The shadow policy decides the rows, and counts their probabilities.
             if len(in_units):
                 all_weights = np.zeros(batch.n)
                 all_weights[block] = in_units
-                replay.batch = replace(replay.batch, weights=all_weights)
-            replay.gather()  # a new unit of weights changes the counts between feeds
-            replay.feed(block)
-            replay.settle()
+                unlabelled = replace(unlabelled, weights=all_weights)
+            self._engine.replay("gap", Sequence(unlabelled, block, keep=False))
             self._advance(len(block))
 
     def step(self, row: Row, true: Any, weight: float) -> None:
@@ -205,7 +198,7 @@ class Certificate:
     def __getstate__(self) -> dict[str, Any]:
         # Compiled parts are made again.
         parts = self.__dict__.items()
-        return {name: part for name, part in parts if name not in ("_engine", "_replay")}
+        return {name: part for name, part in parts if name != "_engine"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

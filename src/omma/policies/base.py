@@ -20,7 +20,6 @@ from omma.metrics import Metric, read_target
 from omma.metrics.names import MetricName
 from omma.metrics.target import Target
 from omma.plan import Plan
-from omma.replaying import Run, Sequence, replay
 from omma.rows.arrays import HEAVIEST
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
@@ -37,7 +36,7 @@ class Policy(ABC):
     A subclass defines its ``plan``, which compiled code reads. Single steps and replays run the
     same compiled code, so they return the same decisions, bit for bit. A plan is one for all rows:
     a policy whose rule depends on more than counts, as ``OnlineFrankWolfe`` does, also overrides
-    ``engine``, ``replay`` and ``_rule``.
+    ``engine`` and ``rule``.
     """
 
     feedback: Feedback = "labels"
@@ -87,7 +86,7 @@ class Policy(ABC):
         return self.plan(m).start(m)
 
     def engine(self, state: Any) -> Engine:
-        """An engine that decides and learns single rows of a state."""
+        """An engine that decides, learns and replays rows on a state."""
         return Engine(self.plan(state.m), state)
 
     def predict(self, state: Any, eta: Any) -> Any:
@@ -172,10 +171,6 @@ class Policy(ABC):
             *curve, squash = learned.curve
             curve = (*curve, squash) if squash < STRAIGHT else tuple(curve)
         return Rule(slope, offset, plan.k, plan.matrix, at_most=plan.at_most, calibration=curve)
-
-    def replay(self, sequence: Sequence) -> Run:
-        """Run a whole sequence, whose number of labels was checked, from a fresh state."""
-        return replay(f"replay of {type(self).__name__}", self.plan(sequence.batch.m), sequence)
 
     def to_json(self) -> dict[str, Any]:
         """The policy as JSON describes it."""

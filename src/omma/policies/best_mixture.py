@@ -18,8 +18,12 @@ from omma.engine import Engine
 from omma.kernels.layout import POSITIVE, PREDICTED, TOTALS, TP, N
 from omma.kernels.objectives import with_epsilon
 from omma.limits import Limit
+from omma.plan import fixed_plan
 from omma.policies.base import MetricPolicy
 from omma.policies.mixture import Iteration
+from omma.replaying import Sequence
+from omma.rows.arrays import Rows
+from omma.rows.batch import Batch
 from omma.state import State
 
 Vector = NDArray[np.float64]
@@ -30,6 +34,27 @@ ROUNDS = 30  # of bisection: the price is then known to six digits
 LOWEST, HIGHEST = 1e-6, 1e6  # prices, in units of the mean slope
 ROUNDING = 1e-12  # a limit that is missed by less is met
 STARTS = ("top", "random")
+
+
+def confusion_of(
+    owner: str, batch: Batch, k: int | None, *, soft: bool, rows: Rows | None = None
+) -> Confusion:
+    """What counts the decisions of a fixed rule, given its slope and offset, on some rows.
+
+    Labels are counted, or with ``soft`` probabilities. Where some are unknown, counts are as if
+    each label had been known in all rows.
+    """
+    sequence = Sequence(batch.ready(), rows, keep=False)
+
+    def confusion(slope: Vector, offset: Vector) -> State:
+        plan = fixed_plan(slope, offset, k, soft=soft)
+        state = Engine(plan, plan.start(batch.m)).replay(owner, sequence).state
+        if state.missed is not None:
+            # Frank-Wolfe compares counts of several rules, which must be of as many rows.
+            state.cells[...] = state.own.in_proportion
+        return state
+
+    return confusion
 
 
 def top(k: int | None, m: int) -> Weights:

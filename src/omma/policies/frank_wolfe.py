@@ -16,9 +16,8 @@ from omma.metrics import Metric
 from omma.metrics.names import MetricName
 from omma.plan import Plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_task, whole_for
-from omma.policies.best_mixture import STARTS, Solution, maximize, start_at
+from omma.policies.best_mixture import STARTS, Solution, confusion_of, maximize, start_at
 from omma.policies.mixture import Mixture
-from omma.replaying import confusion_of
 from omma.rows.batch import Batch
 from omma.rule import Rule
 

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from omma._validate import check_choice, check_positive_int
+from omma.engine import Engine
 from omma.kernels.objectives import Change, MacroTerm, PlugIn, SumOfTerms
 from omma.plan import Plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
-from omma.replaying import Sequence, replay
+from omma.replaying import Sequence
 from omma.rows.batch import Batch
 from omma.state import State
 
@@ -89,8 +90,7 @@ class Greedy(MetricPolicy):
         if batch.m != state.m:
             raise ValueError(f"eta of {owner} must have {state.m} labels, got {batch.m}")
         still = replace(batch, labels=None, weights=np.zeros(batch.n))
-        run = replay(owner, self.plan(state.m), Sequence(still), state=state.copy())
-        return run.predictions
+        return Engine(self.plan(state.m), state.copy()).replay(owner, Sequence(still)).predictions
 
 
 def decomposes(term: Any) -> bool:

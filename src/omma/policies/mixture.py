@@ -8,6 +8,7 @@ draws even where nothing is counted in between, steps draw as replays do, and de
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from omma.metrics.names import MetricName
 from omma.plan import Plan
 from omma.policies.base import Policy
 from omma.policies.fixed import FixedPolicy
-from omma.replaying import Run, Sequence, replay
+from omma.replaying import Sequence
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
@@ -116,9 +117,11 @@ class DrawsRules(Policy):
         return MixtureEngine(self, state)
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
-        rows = read_probabilities(self.owner, eta)
-        picks = self.picks(state, fingerprints(rows))
-        return replay(self.owner, self.plan_of(state), Sequence(Batch(rows)), picks).predictions
+        rows, plan = read_probabilities(self.owner, eta), self.plan_of(state)
+        picks, sequence = self.picks(state, fingerprints(rows)), Sequence(Batch(rows))
+        # On counts of its own: deciding changes nothing.
+        engine = Engine(plan, plan.start(state.m))
+        return engine.replay(self.owner, sequence, [(sequence.rows, picks)]).predictions
 
     def rule(self, state: Any) -> Rule:
         """One of the rules, drawn by the row number alone: rows add their own hash to it."""
@@ -127,7 +130,7 @@ class DrawsRules(Policy):
 
 
 class MixtureEngine(Engine):
-    """Single rows of a policy that draws a rule for each."""
+    """Rows of a policy that draws a rule for each."""
 
     def __init__(self, policy: DrawsRules, state: Any) -> None:
         super().__init__(policy.plan_of(state), state)
@@ -154,6 +157,11 @@ class MixtureEngine(Engine):
 
     def drew(self) -> None:
         self.state.drawn += 1  # type: ignore[attr-defined]
+
+    def stretches(self, sequence: Sequence) -> Iterator[tuple[Rows, NDArray[np.int32]]]:
+        rows, prints = sequence.rows, fingerprints(sequence.batch.eta, sequence.order)
+        yield rows, self.policy.picks(self.state, prints)
+        self.state.drawn += len(rows)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,14 +264,6 @@ class Mixture(DrawsRules, FixedPolicy):
     def init(self, m: int) -> MixtureState:
         self.check_labels(m)
         return MixtureState(m)
-
-    def replay(self, sequence: Sequence) -> Run:
-        eta = sequence.batch.eta
-        state = self.init(eta.m)
-        picks = self.picks(state, fingerprints(eta, sequence.order))
-        run = replay("replay of Mixture", self.plan(eta.m), sequence, picks, state)
-        state.drawn = eta.n
-        return run
 
     def to_json(self) -> dict[str, Any]:
         return {

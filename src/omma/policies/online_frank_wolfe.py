@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
-from omma.engine import Engine
 from omma.kernels.objectives import FixedRules
 from omma.kernels.row import Spec
 from omma.plan import Plan
 from omma.policies.base import MetricPolicy
-from omma.policies.best_mixture import STARTS, maximize, start_at, top
+from omma.policies.best_mixture import STARTS, confusion_of, maximize, start_at, top
 from omma.policies.frank_wolfe import check_metric
 from omma.policies.history import DTYPES, RowHistory
 from omma.policies.mixture import (
@@ -24,7 +24,7 @@ from omma.policies.mixture import (
     fingerprint,
     fingerprints,
 )
-from omma.replaying import Replay, Run, Sequence, confusion_of
+from omma.replaying import Sequence
 from omma.rows.arrays import Rows
 from omma.rows.batch import Batch
 from omma.rows.row import PartlyKnown, Row
@@ -178,30 +178,9 @@ class OnlineFrankWolfe(DrawsRules, MetricPolicy):
         state.fixed = np.array([(atom.slope, atom.offset) for atom in solution.atoms])
         state.shares = solution.shares
 
-    def replay(self, sequence: Sequence) -> Run:
-        batch, rows = sequence.batch.ready(), sequence.rows
-        state = self.init(batch.m)
-        # A run on one row compiles, or loads from disk, outside the clock.
-        self.run_again(self.init(batch.m), batch, rows[:1])
-        engine, ready = Engine(self.plan_of(state), state), replace(sequence, batch=batch)
-        running = Replay("replay of OnlineFrankWolfe", engine, ready)
-        prints = fingerprints(batch.eta, sequence.order)
-        while state.drawn < len(rows):
-            # All rows up to the next run are decided by one mixture.
-            start, stop = state.drawn, min(int(state.due), len(rows))
-            engine.bind(self.plan_of(state))
-            running.feed(rows[start:stop], self.picks(state, prints[start:stop]))
-            state.drawn = stop
-            if self.is_due(state):
-                oldest = 0 if self.history is None else max(0, stop - self.history)
-                self.run_again(state, batch, rows[oldest:stop])
-            if sequence.progress is not None:
-                sequence.progress(stop - start)
-        return running.result()
-
 
 class OnlineFrankWolfeEngine(MixtureEngine):
-    """Single steps, which keep each counted row and run Frank-Wolfe when it is due."""
+    """Runs Frank-Wolfe when it is due; single steps keep each counted row for that."""
 
     policy: OnlineFrankWolfe
     state: OnlineFrankWolfeState
@@ -240,3 +219,19 @@ class OnlineFrankWolfeEngine(MixtureEngine):
         if policy.is_due(state):
             batch = state.history.batch()
             policy.run_again(state, batch, np.arange(batch.n, dtype=np.int64))
+
+    def stretches(self, sequence: Sequence) -> Iterator[tuple[Rows, NDArray[np.int32]]]:
+        policy, state = self.policy, self.state
+        batch, rows = sequence.batch.ready(), sequence.rows
+        # A run on one row compiles, or loads from disk, before the clock starts.
+        policy.run_again(policy.init(batch.m), batch, rows[:1])
+        prints = fingerprints(batch.eta, sequence.order)
+        while state.drawn < len(rows):
+            # All rows up to the next run are decided by one mixture.
+            start, stop = state.drawn, min(int(state.due), len(rows))
+            self.bind(policy.plan_of(state))
+            yield rows[start:stop], policy.picks(state, prints[start:stop])
+            state.drawn = stop
+            if policy.is_due(state):
+                oldest = 0 if policy.history is None else max(0, stop - policy.history)
+                policy.run_again(state, batch, rows[oldest:stop])

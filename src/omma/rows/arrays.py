@@ -29,6 +29,11 @@ MANY = 0.25  # share of numbers outside of 0 to 1 from which they look like log-
 SETS_HINT = ": pass labels of rows as sets, such as [{1}, {1, 2}], or indicators of 0 and 1"
 
 Rows = NDArray[np.int64]
+# What kernels take where nothing is given.
+NO_ROWS = np.empty(0, dtype=np.int64)
+NO_IDS = np.empty(0, dtype=np.int32)
+NO_NUMBERS = np.empty(0)
+NO_FLAGS = np.empty(0, dtype=np.uint8)
 NUMBERS = (Real, Decimal, np.bool_)
 FLOATS = (np.float32, np.float64)  # that kernels are compiled for
 
@@ -109,6 +114,11 @@ class SparseProbabilities:
         """Indices and probabilities that kernels read, with start and end of each of the rows."""
         indices, data = unflagged(self.matrix.indices), unflagged(self.matrix.data)
         return indices, data, *row_bounds(self.matrix, rows)
+
+    def dense_block(self, rows: Rows) -> tuple[NDArray[np.float64], Rows]:
+        """The same rows with every label, and their positions."""
+        places = np.arange(len(rows), dtype=np.int64)
+        return np.ascontiguousarray(self.matrix[rows].toarray(), dtype=np.float64), places
 
     @cached_property
     def wrong_row(self) -> int | None:

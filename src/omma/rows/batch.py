@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from omma._validate import shown
 from omma.rows.arrays import (
+    NO_IDS,
+    NO_ROWS,
     DenseProbabilities,
     Probabilities,
+    Rows,
     SparseProbabilities,
     read_probabilities,
     read_weights,
@@ -27,6 +30,8 @@ from omma.rows.frames import (
     read_names,
 )
 from omma.rows.labels import TrueLabels, read_classes, read_labels
+
+NO_INDICATORS = np.empty((1, 0), dtype=np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +183,37 @@ class Batch:
     def one_label_each(self) -> bool:
         """Whether each row has exactly one label."""
         return self.labels is not None and self.odd_row is None
+
+    @cached_property
+    def longest(self) -> int:
+        """The most labels that a sparse row stores or has, together."""
+        if not self.n or not isinstance(self.eta, SparseProbabilities):
+            return 0
+        stored = int(np.diff(self.eta.matrix.indptr).max())
+        return stored if self.labels is None else stored + int(self.labels.counts.max())
+
+    def block(self, rows: Rows, *, is_sparse: bool) -> tuple[NDArray[Any], ...]:
+        """Probabilities and labels of some rows, in the order in which kernels take them.
+
+        Sparse rows are lists of label ids; dense ones, to which sparse probabilities can be
+        converted, are arrays with the position of each row in them.
+        """
+        if is_sparse:
+            return *self.eta.block(rows), *self.label_ids(rows)
+        if isinstance(self.eta, SparseProbabilities):
+            eta = self.eta.dense_block(rows)
+        else:
+            eta = self.eta.block(rows)
+        if self.labels is None:
+            return *eta, NO_INDICATORS, NO_ROWS
+        return *eta, *self.labels.indicators(rows)
+
+    def label_ids(self, rows: Rows) -> tuple[NDArray[np.int32], Rows, Rows]:
+        """Ids of true labels, and where those of each row begin and end; empty without labels."""
+        if self.labels is None:
+            return NO_IDS, NO_ROWS, NO_ROWS
+        starts, ends, ids = self.labels.block(rows)
+        return ids, starts, ends
 
     def check(self, owner: str) -> Batch:
         """Refuse anything that is no probability, for code that reads rows without a kernel."""

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from omma._validate import shown
 from omma.rows.arrays import (
+    NO_FLAGS,
     Rows,
     canonical,
     csr,
@@ -34,7 +35,6 @@ from omma.rows.frames import InputTable, Names, indicators_of_sets, is_label_set
 Ids = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 Flags = NDArray[np.bool_]
 BYTES = (np.bool_, np.int8, np.uint8)  # indicators that kernels read in place
-NO_FLAGS = np.empty(0, dtype=np.uint8)
 WHOLE = re.compile(r"-?[0-9]{1,18}(\.0)?")  # a name that is a number, of a size that int64 holds
 
 

@@ -29,12 +29,13 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from omma.calibration.online import OnlineCalibrator
 from omma.calibration.whole import calibration_of
 from omma.counts import Counts, counts_of
+from omma.engine import Engine
 from omma.evaluation import replay
 from omma.limits import Limit
 from omma.metrics.scoring import value_with
 from omma.policies import OMMA, Auto, TunedThresholds
 from omma.policies.bagged_thresholds import bagged_rule, has_cuts
-from omma.replaying import Run, Sequence, replay as run_rows
+from omma.replaying import Run, Sequence
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._problem import MULTILABEL, Problem
@@ -163,7 +164,9 @@ class RuleSearch:
     def _decide(self, rule: Rule, sample: Batch) -> tuple[Run, Counts]:
         """Decide a sample by one rule, and count its labels against the decisions."""
         # One compiled pass decides and counts; omma.replay would check everything once more.
-        run = run_rows("MetricClassifier", rule.plan, Sequence(sample))
+        plan = rule.plan
+        engine = Engine(plan, plan.start(sample.m))
+        run = engine.replay("MetricClassifier", Sequence(sample))
         if not self.policy.objective.needs_matrix:
             return run, counts_of(run.state)
         # A table of costs looks at pairs of classes, which no state counts.
