@@ -118,16 +118,17 @@ def count_batch(
     Rows whose labels come ``late`` were counted without them before.
     """
     delta = plan.start(state.m)
-    if state.calibration is not None:
-        delta.calibration = state.calibration
+    if delta.calibration and state.calibration:
+        delta.calibration.become(state.calibration)
     delta.pace = None if state.pace is None else state.pace.copy()
     if not sparse.issparse(predictions):  # kernels count matrices, also of a single label
         predictions = np.asarray(predictions).reshape(batch.n, state.m)
     # Prices follow rows one by one, and a batch is decided at once.
     Engine(replace(plan, limits=None), delta).learn_rows(batch, predictions, late=late)
     # What the batch learned is the difference, which adds up with that of other batches.
-    if delta.calibration is not None and state.calibration is not None:
-        delta.calibration = delta.calibration.combined(state.calibration, -1.0, delta.unit)
+    if delta.calibration and state.calibration:
+        learned = delta.calibration.combined(state.calibration, -1.0, delta.unit)
+        delta.calibration.become(learned)
     return delta
 
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from omma.kernels import replay as kernels, rule as rules, single
 from omma.kernels.calibrate import Learning, Settled
-from omma.kernels.counts import Both, PartialLabels
+from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
 from omma.kernels.gains import POINT
-from omma.kernels.layout import FIELDS, OFFSET, SLOPE, SUM_TP, WORK
+from omma.kernels.layout import FIELDS, OFFSET, PRESENT, SLOPE, SUM_TP, VALUES, WORK
+from omma.kernels.limits import Limits
 from omma.kernels.row import Gaps, Memory, Spec
 from omma.plan import Plan
 from omma.replaying import Run, Sequence, extras_of
@@ -71,10 +72,27 @@ class Engine:
 
     def bind(self, plan: Plan) -> None:
         """Look where the numbers of the state lie, and decide by a plan from now on."""
-        self.plan, self._columns = plan, self.state.columns
+        state = self.state
+        self.plan, self._columns = plan, state.columns
         if not plan.sums:  # nobody keeps them up to date: those of other states must not stay
-            self.state.set_totals[:, SUM_TP:] = 0.0
-        self.spec = plan.spec(self.state)
+            state.set_totals[:, SUM_TP:] = 0.0
+        # Algorithm 1 of the paper counts labels, Algorithm 2 estimates; Auto looks at both.
+        feedback: Any
+        if state.labels is None:
+            feedback = PartialLabels(plan.sums) if state.partial else Labels(plan.sums)
+        elif state.known is None or plan.shrinkage is None:
+            feedback = Estimates(plan.sums)
+        else:
+            feedback = Both(plan.sums, *plan.shrinkage)
+        self.spec = Spec(
+            plan.objective,
+            float(plan.prior),
+            plan.budget,
+            0 if plan.matrix is None else self.m,
+            plan.selector,
+            feedback,
+            self.m,
+        )
         # Learning is the same for all objectives and budgets, and is compiled once for them.
         self.learning = self.spec._replace(objective=None)
         # Scratch space, one for each thread: two that decide at once do not disturb each other.
@@ -97,9 +115,19 @@ class Engine:
             None if state.shared is None else calibrator(state.shared),
             # Calibration cannot take steps back as a window does with counts: it forgets instead.
             state.pace if window is None else window.pace,
-            plan.prices(state),
+            self._limits(),
             None if window is None else window.kernel(state.m),
         )
+
+    def _limits(self, mu: Vector | None = None) -> Limits | None:
+        """The limits at the prices of the state, or at others."""
+        prices, state = self.state.prices, self.state
+        if self.plan.limits is None or prices is None:
+            return None
+        on_estimates = state.labels is not None and state.known is None
+        degrees = VALUES if on_estimates else PRESENT
+        mu = prices.mu if mu is None else mu
+        return Limits(*self.plan.limits, mu, prices.mean, prices.spread, prices.rates, degrees)
 
     def _dense(self) -> Any:
         """Arrays of dense rows, of this thread: ``memory``, and what kernels of one row take."""
@@ -376,7 +404,7 @@ class Engine:
         without_time = memory._replace(pace=None, window=None)
         rules.gradient(objective, prior, cells, totals, without_time)
         if mu is not None:
-            rules.price(self.learning, memory._replace(limits=self.plan.prices(self.state, mu)))
+            rules.price(self.learning, memory._replace(limits=self._limits(mu)))
         return memory.work[SLOPE, : self.m].copy(), memory.work[OFFSET, : self.m].copy()
 
 

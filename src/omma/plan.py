@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels.calibrate import SQUASH, SURE
-from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
 from omma.kernels.gains import compiled
-from omma.kernels.layout import PRESENT, VALUES
-from omma.kernels.limits import MEAN, Limits
+from omma.kernels.limits import MEAN
 from omma.kernels.objectives import (
     CostMatrix,
     FixedRules,
@@ -22,8 +20,8 @@ from omma.kernels.objectives import (
     looks_at_every_class,
     sign_form,
 )
-from omma.kernels.row import Spec
 from omma.kernels.select import selector_address
+from omma.sliding_window import SlidingWindow
 from omma.state import State
 from omma.state_parts import Curve, Prices
 
@@ -45,10 +43,6 @@ class Limited(NamedTuple):
     numbers: NDArray[np.float64]
     kinds: NDArray[np.int64]
     labels: NDArray[np.int64]
-
-    def start(self) -> Prices:
-        """The prices before the first row."""
-        return Prices.start(len(self.labels), rates=bool((self.kinds == MEAN).any()))
 
 
 @dataclass(frozen=True)
@@ -98,54 +92,35 @@ class Plan:
         """Whether sparse rows are run as dense ones: a label's gain depends on all labels."""
         return self.matrix is not None or looks_at_every_class(self.term)
 
+    @cached_property
+    def selector(self) -> Any:
+        """The address of the function that flags labels."""
+        return selector_address(self.budget)
+
+    @cached_property
+    def sets(self) -> tuple[str, ...]:
+        """The sets of counts beside those that decisions look at (``omma.kernels.layout``)."""
+        forgets = self.growth is not None or self.window is not None
+        used = {"labels": self.soft, "known": self.shrinkage is not None, "judged": forgets}
+        return tuple(name for name in used if used[name])
+
     def start(self, m: int) -> State:
         """The state before the first row."""
-        state = State.zeros(
+        state = State(
             m,
-            soft=self.soft,
-            both=self.shrinkage is not None,
+            self.sets,
             calibrated=self.calibrated,
-            growth=self.growth,
-            window=self.window,
+            pace=None if self.growth is None else np.array([1.0, self.growth, 0.0]),
+            window=None if self.window is None else SlidingWindow.start(self.window),
         )
-        state.prices = None if self.limits is None else self.limits.start()
+        if self.limits is not None:
+            has_rates = bool((self.limits.kinds == MEAN).any())
+            state.prices = Prices.start(len(self.limits.labels), rates=has_rates)
         if state.shared is not None:
             state.shared[SQUASH] = self.squash
         if self.settled is not None and state.calibration is not None:
             state.calibration.take(*self.settled)
         return state
-
-    def feedback(self, state: State) -> Any:
-        """What is counted, as the kernels know it."""
-        # Algorithm 1 of the paper counts labels, Algorithm 2 estimates; Auto looks at both.
-        if "labels" not in state.sets:
-            return (PartialLabels if state.partial else Labels)(self.sums)
-        if "known" not in state.sets or self.shrinkage is None:
-            return Estimates(self.sums)
-        return Both(self.sums, *self.shrinkage)
-
-    def spec(self, state: State) -> Spec:
-        """What is done with a row."""
-        always_candidates = 0 if self.matrix is None else state.m
-        return Spec(
-            self.objective,
-            float(self.prior),
-            self.budget,
-            always_candidates,
-            selector_address(self.budget),
-            self.feedback(state),
-            state.m,
-        )
-
-    def prices(self, state: State, mu: NDArray[np.float64] | None = None) -> Any:
-        """The limits with the prices of a state, or with others."""
-        prices = state.prices
-        if self.limits is None or prices is None:
-            return None
-        on_estimates = "labels" in state.sets and "known" not in state.sets
-        degrees = VALUES if on_estimates else PRESENT
-        mu = prices.mu if mu is None else mu
-        return Limits(*self.limits, mu, prices.mean, prices.spread, prices.rates, degrees)
 
 
 def fixed_plan(

@@ -97,6 +97,8 @@ class State:
         Where the past fades, the counts of true labels that do not: what decisions were worth.
     missed : ndarray of shape (m,) or None
         Of ``cells``, as of a ``CountSet``.
+    own, truth : CountSet
+        ``cells``, ``totals`` and ``missed`` together; and the counts of true labels.
     calibration : Calibration or None
         What is known of how probabilities and labels differ.
     pace : ndarray or None
@@ -136,36 +138,8 @@ class State:
         self.pace, self.prices, self.window = pace, prices, window
         # Numbers of calibration that belong to no label; those of a label are in its columns.
         self.shared = Calibration.start(0).shared if calibrated else None
-        self.columns = aligned(self._fields, padded(m))
-        self.set_totals = np.zeros((SETS, TOTALS))
-
-    @classmethod
-    def zeros(
-        cls: type[Kind],
-        m: int,
-        *,
-        soft: bool = False,
-        both: bool = False,
-        calibrated: bool = False,
-        growth: float | None = None,
-        window: int | None = None,
-    ) -> Kind:
-        """Nothing counted yet.
-
-        ``soft`` counts probabilities, and true labels beside them; ``both`` also probabilities of
-        the rows whose labels came; ``calibrated`` learns what probabilities are worth; ``growth``
-        is by what the weight of rows grows from one to the next, where the past fades; ``window``
-        is how many rows decisions look at.
-        """
-        forgets = growth is not None or window is not None
-        used = {"labels": soft or both, "known": both, "judged": forgets}
-        return cls(
-            m,
-            [name for name in used if used[name]],
-            calibrated=calibrated,
-            pace=None if growth is None else np.array([1.0, growth, 0.0]),
-            window=None if window is None else SlidingWindow.start(window),
-        )
+        self.columns, self.set_totals = np.empty((0, padded(m))), np.zeros((SETS, TOTALS))
+        self._lay_out()
 
     def empty(self, m: int | None = None) -> State:
         """A state of m labels and the same kind, with nothing counted; its clock goes on."""
@@ -186,77 +160,51 @@ class State:
         wider = self.empty(m)
         wider.columns[:, : self.m] = self.columns[:, : self.m]
         wider.set_totals[...] = self.set_totals
-        wider.audits = self.audits
-        wider.shared, wider.prices = self.shared, self.prices
+        wider.prices = self.prices
+        if wider.audits is not None:
+            wider.audits[...] = self.audits
+        if wider.shared is not None:
+            wider.shared[...] = self.shared
         return wider
 
-    @property
-    def _fields(self) -> int:
-        """How many columns are needed: those in use lie before all others."""
-        # With three million labels each column takes 24 MB, so none is made for nothing.
+    def _lay_out(self) -> None:
+        """Make all columns in use, with the numbers counted so far, and the views of them."""
+        has_labels, has_judged = "labels" in self.sets, "judged" in self.sets
+        # Columns in use lie before all others: with three million labels each takes 24 MB.
         if self.audits is not None:
-            return FIELDS
-        if self.partial or "judged" in self.sets:
-            return UNSEEN
-        if self.shared is not None:
-            return ENTRIES + 1
-        return 3 * (1 + max([OWN, *(SETS_BESIDE[name] for name in self.sets)]))
+            fields = FIELDS
+        elif self.partial or has_judged:
+            fields = UNSEEN
+        elif self.shared is not None:
+            fields = ENTRIES + 1
+        else:  # the sets in use are the first ones
+            fields = 3 * (1 + len(self.sets))
+        columns = aligned(fields, self.columns.shape[1])
+        columns[: len(self.columns)] = self.columns
+        self.columns, labels = columns, columns[:, : self.m]
 
-    def _count_set(self, place: int, missed: int | None = None) -> CountSet:
-        cells = self.columns[3 * place : 3 * place + 3, : self.m]
-        unknown = None if missed is None else self.columns[missed, : self.m]
-        return CountSet(cells, self.set_totals[place], unknown)
+        def count_set(place: int, missed: int | None) -> CountSet:
+            unknown = labels[missed] if self.partial and missed is not None else None
+            return CountSet(labels[3 * place : 3 * place + 3], self.set_totals[place], unknown)
 
-    @property
-    def own(self) -> CountSet:
-        """The counts that decisions look at."""
-        return self._count_set(OWN, MISSED if self.partial and "labels" not in self.sets else None)
-
-    @property
-    def cells(self) -> NDArray[np.float64]:
-        return self.columns[:3, : self.m]
-
-    @property
-    def totals(self) -> NDArray[np.float64]:
-        return np.asarray(self.set_totals[OWN])
-
-    @property
-    def missed(self) -> NDArray[np.float64] | None:
-        return self.own.missed
-
-    @property
-    def labels(self) -> CountSet | None:
-        if "labels" not in self.sets:
-            return None
+        self.own = count_set(OWN, None if has_labels else MISSED)
+        self.cells, self.totals, self.missed = self.own
         # What is missed is noted once, for the counts that values are reported from.
-        reported = self.partial and "judged" not in self.sets
-        return self._count_set(TRUE, UNREPORTED if reported else None)
-
-    @property
-    def known(self) -> CountSet | None:
-        return self._count_set(KNOWN) if "known" in self.sets else None
-
-    @property
-    def judged(self) -> CountSet | None:
-        if "judged" not in self.sets:
-            return None
-        return self._count_set(JUDGED, UNREPORTED if self.partial else None)
+        self.labels = count_set(TRUE, None if has_judged else UNREPORTED) if has_labels else None
+        self.known = count_set(KNOWN, None) if "known" in self.sets else None
+        self.judged = count_set(JUDGED, UNREPORTED) if has_judged else None
+        self.truth = self.judged or self.labels or self.own
+        self.unseen = None if self.audits is None else Unseen(labels[UNSEEN:FIELDS], self.audits)
+        self.calibration = None
+        if self.shared is not None:
+            self.calibration = Calibration(self.shared, *labels[BIAS : ENTRIES + 1])
 
     @property
     def truth_set(self) -> int:
         """Where the counts of true labels stand (``omma.kernels.layout``)."""
-        return JUDGED if "judged" in self.sets else TRUE if "labels" in self.sets else OWN
-
-    @property
-    def truth(self) -> CountSet:
-        """The counts of true labels."""
-        return self.judged or self.labels or self.own
-
-    @property
-    def unseen(self) -> Unseen | None:
-        if self.audits is None:
-            return None
-        return Unseen(self.columns[UNSEEN:FIELDS, : self.m], self.audits)
+        if self.judged is not None:
+            return JUDGED
+        return OWN if self.labels is None else TRUE
 
     @property
     def reported(self) -> NDArray[np.float64]:
@@ -274,19 +222,6 @@ class State:
         return self.labels or self.own if "known" in self.sets else self.own
 
     @property
-    def calibration(self) -> Calibration | None:
-        if self.shared is None:
-            return None
-        return Calibration(self.shared, *self.columns[BIAS : ENTRIES + 1, : self.m])
-
-    @calibration.setter
-    def calibration(self, learned: Calibration) -> None:
-        own = self.calibration
-        assert own is not None
-        for name, array in learned.arrays().items():
-            own.arrays()[name][...] = array
-
-    @property
     def rows(self) -> float:
         """The number of rows that decisions look at, or their weight, now."""
         return float(self.totals[N]) / self.unit
@@ -296,28 +231,18 @@ class State:
         """What a row counts for now: one, unless the past fades."""
         return 1.0 if self.pace is None else float(self.pace[UNIT])
 
-    @property
-    def clock(self) -> NDArray[np.float64] | None:
-        """The pace at which calibration forgets: its steps cannot be taken back, as counts can."""
-        return self.pace if self.window is None else self.window.pace
-
     def allow_partial_labels(self) -> None:
         """Make room for what is missed of rows that are labelled in part."""
         if not self.partial:
             self.partial = True
-            self._add_columns()
+            self._lay_out()
 
     def allow_unseen(self) -> None:
         """Make room for what is known of labels that nobody saw."""
         if self.audits is None:
             # A prediction whose label never comes is missed, as in rows labelled in part.
             self.partial, self.audits = True, np.zeros(2)
-            self._add_columns()
-
-    def _add_columns(self) -> None:
-        columns = aligned(self._fields, self.columns.shape[1])
-        columns[: len(self.columns)] = self.columns
-        self.columns = columns
+            self._lay_out()
 
     # Files.
 
@@ -380,7 +305,7 @@ class State:
             if counted.missed is not None:
                 counted.missed[...] = arrays.get(f"{start}missed", 0.0)
         if state.calibration is not None:
-            state.calibration = Calibration.from_arrays(_under("calibration_", arrays))
+            state.calibration.become(Calibration.from_arrays(_under("calibration_", arrays)))
         state.take_own(arrays)
         return state
 
@@ -475,8 +400,9 @@ class State:
         for counted in both._count_sets.values():
             if counted.totals[SUM_TP:].any():  # where sums over labels are kept at all
                 counted.totals[SUM_TP:] = counted.cells.sum(axis=1)
-        if first.calibration is not None and second.calibration is not None:
-            both.calibration = first.calibration.combined(second.calibration, sign, both.unit)
+        if first.calibration and second.calibration and both.calibration:
+            learned = first.calibration.combined(second.calibration, sign, both.unit)
+            both.calibration.become(learned)
         if self.prices is not None and other.prices is not None:
             both.prices = self.prices + other.prices if sign > 0.0 else self.prices - other.prices
             both.prices.settle(both.limited.cells)
@@ -542,7 +468,7 @@ class State:
         """What is left of it when so many rows have passed, with a clock that starts again.
 
         >>> import omma
-        >>> state = omma.State.zeros(1, growth=omma.Forgetting(omma.OMMA("f1"), 10).growth)
+        >>> state = omma.Forgetting(omma.OMMA("f1"), half_life=10).init(1)
         >>> state.cells[:] = 8.0
         >>> state.faded(20).cells[:, 0].round(9)
         array([2., 2., 2.])

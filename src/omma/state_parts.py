@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,22 +106,19 @@ def check_counts(cells: Array, totals: Array, missed: Array | None) -> None:
         )
 
 
-def in_proportion(cells: Array, rows: float, missed: Array | None) -> Array:
+def in_proportion(cells: Array, rows: float, missed: Array) -> Array:
     """Counts of labels as if each had been known in all rows: times rows / rows known.
 
     >>> cells = np.array([[2.0, 2.0], [3.0, 3.0], [4.0, 4.0]])
     >>> in_proportion(cells, 8.0, np.array([0.0, 4.0]))[:, 1]
     array([4., 6., 8.])
     """
-    if missed is None:
-        return cells
     known = rows - missed
     ever = known > 0.0
     return np.asarray(np.where(ever, rows / np.where(ever, known, 1.0), 1.0) * cells)
 
 
-@dataclass(frozen=True, eq=False)
-class CountSet:
+class CountSet(NamedTuple):
     """One of the sets of counts of a state, which it is a view of.
 
     Attributes
@@ -147,6 +144,8 @@ class CountSet:
     @property
     def in_proportion(self) -> NDArray[np.float64]:
         """The cells as if each label had been known in all rows."""
+        if self.missed is None:
+            return self.cells
         return in_proportion(self.cells, float(self.totals[N]), self.missed)
 
 
@@ -309,6 +308,11 @@ class Calibration(StatePart):
     def rows(self) -> float:
         """The weight of the rows that it was learned from."""
         return float(self.shared[LABELLED])
+
+    def become(self, learned: Calibration) -> None:
+        """Take over all that another has learned."""
+        for name, array in self.arrays().items():
+            array[...] = getattr(learned, name)
 
     def take(self, slope: float, intercept: float, bias: Any, squash: float) -> None:
         """Calibrate by the curve of a rule, as if it had been learned."""

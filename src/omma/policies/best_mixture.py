@@ -49,7 +49,7 @@ def confusion_of(
     def confusion(slope: Vector, offset: Vector) -> State:
         plan = fixed_plan(slope, offset, k, soft=soft)
         state = Engine(plan, plan.start(batch.m)).replay(owner, sequence).state
-        if state.missed is not None:
+        if state.own.missed is not None:
             # Frank-Wolfe compares counts of several rules, which must be of as many rows.
             state.cells[...] = state.own.in_proportion
         return state

@@ -140,7 +140,7 @@ class OnlineFrankWolfe(DrawsRules, MetricPolicy):
 
     def init(self, m: int) -> OnlineFrankWolfeState:
         self.check_labels(m)
-        state = OnlineFrankWolfeState.zeros(m, soft=self.soft)
+        state = OnlineFrankWolfeState(m, ["labels"] if self.soft else [])
         state.fixed, state.due = np.stack(top(self.budget, m))[np.newaxis], float(self.first)
         return state
 
