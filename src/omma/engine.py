@@ -277,7 +277,8 @@ class Engine:
         several. Each is asked for when those before it were run, and may bind another plan.
         """
         batch, state, plan = sequence.batch, self.state, self.plan
-        self._allow_gaps(batch)
+        if batch.labels is not None and batch.labels.missing is not None:
+            state.allow_partial_labels()
         if sequence.audited is not None:
             state.allow_unseen()
         # Sparse rows of an objective that looks at every label are run as dense ones.
@@ -348,7 +349,8 @@ class Engine:
 
     def learn_rows(self, batch: Batch, decided: Any, *, late: bool = False) -> None:
         """Count rows of given decisions: indicators, or a CSR matrix for sparse rows."""
-        self._allow_gaps(batch)
+        if batch.labels is not None and batch.labels.missing is not None:
+            self.state.allow_partial_labels()
         is_sparse = batch.is_sparse
         if is_sparse:
             longest = batch.longest + int(np.diff(decided.indptr).max(initial=0))
@@ -363,10 +365,6 @@ class Engine:
                 kernels.learn_sparse(*block, *lists, extras, late, scratch, self.learning, memory)
             else:
                 kernels.learn_dense(*block, decided[rows], extras, late, self.learning, memory)
-
-    def _allow_gaps(self, batch: Batch) -> None:
-        if batch.labels is not None and batch.labels.missing is not None:
-            self.state.allow_partial_labels()
 
     # The rule.
 

@@ -100,7 +100,7 @@ class Run:
         checkpoints = self.sequence.checkpoints[: len(self.snapshots)]
         first = int(np.searchsorted(checkpoints, self.done, side="right"))
         copies = (self.snapshots[first:], self.snapshot_rows[first:])
-        return Marks(self.state.truth_set, checkpoints[first:] - self.done, *copies)
+        return Marks(self.state.truth.place, checkpoints[first:] - self.done, *copies)
 
     @cached_property
     def predictions(self) -> Any:

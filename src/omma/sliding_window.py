@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, UNIT, N
+from omma.kernels.layout import GROWTH, N
 from omma.kernels.window import (
     COLUMNS,
     END,
@@ -27,7 +27,7 @@ from omma.kernels.window import (
     TIMED,
     Recent,
 )
-from omma.state_parts import check_array
+from omma.state_parts import check_array, check_pace
 
 Array = NDArray[Any]
 ROOM = 256  # entries that there is room for from the start
@@ -173,8 +173,7 @@ class SlidingWindow:
             raise ValueError(
                 f"a state of this window must have {self.length} rows, got {numbers[1]}"
             )
-        if not 1.0 <= pace[UNIT] < LARGEST_UNIT or pace[ERAS] != np.floor(pace[ERAS]):
-            raise ValueError(f"pace of a window must be at least 1, got {pace.tolist()}")
+        check_pace(pace, self.pace)
 
     @staticmethod
     def check_labels(arrays: dict[str, Array], m: int) -> None:

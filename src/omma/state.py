@@ -47,13 +47,10 @@ from omma.state_parts import (
     CountSet,
     Prices,
     Unseen,
-    check_array,
-    check_counts,
     check_pace,
     is_earlier,
 )
 
-FILED_TOTALS = 7  # files have room for three more sums, which an earlier release kept
 SETS_BESIDE = {"labels": TRUE, "known": KNOWN, "judged": JUDGED}
 Shapes = dict[str, tuple[int, ...] | None]
 Kind = TypeVar("Kind", bound="State")
@@ -184,11 +181,12 @@ class State:
         self.columns, labels = columns, columns[:, : self.m]
 
         def count_set(place: int, missed: int | None) -> CountSet:
+            cells, totals = labels[3 * place : 3 * place + 3], self.set_totals[place]
             unknown = labels[missed] if self.partial and missed is not None else None
-            return CountSet(labels[3 * place : 3 * place + 3], self.set_totals[place], unknown)
+            return CountSet(cells, totals, unknown, place)
 
         self.own = count_set(OWN, None if has_labels else MISSED)
-        self.cells, self.totals, self.missed = self.own
+        self.cells, self.totals, self.missed, _ = self.own
         # What is missed is noted once, for the counts that values are reported from.
         self.labels = count_set(TRUE, None if has_judged else UNREPORTED) if has_labels else None
         self.known = count_set(KNOWN, None) if "known" in self.sets else None
@@ -198,13 +196,6 @@ class State:
         self.calibration = None
         if self.shared is not None:
             self.calibration = Calibration(self.shared, *labels[BIAS : ENTRIES + 1])
-
-    @property
-    def truth_set(self) -> int:
-        """Where the counts of true labels stand (``omma.kernels.layout``)."""
-        if self.judged is not None:
-            return JUDGED
-        return OWN if self.labels is None else TRUE
 
     @property
     def reported(self) -> NDArray[np.float64]:
@@ -248,34 +239,32 @@ class State:
 
     def arrays(self) -> dict[str, Array]:
         """All of it as plain arrays, for a file."""
-        arrays: dict[str, Array] = {}
-        for start, counted in self._count_sets.items():
-            filed = np.concatenate((counted.totals, np.zeros(FILED_TOTALS - TOTALS)))
-            arrays |= {f"{start}cells": counted.cells, f"{start}totals": filed}
-            arrays |= {} if counted.missed is None else {f"{start}missed": counted.missed}
-        arrays |= {} if self.pace is None else {"pace": self.pace}
-        if self.unseen is not None:
-            arrays |= {"unseen_cells": self.unseen.cells, "unseen_rows": self.unseen.rows}
+        arrays: dict[str, Array] = {} if self.pace is None else {"pace": self.pace}
         for start, part in self._parts.items():
-            arrays |= {f"{start}_{name}": array for name, array in part.arrays().items()}
+            arrays |= {f"{start}{name}": array for name, array in part.arrays().items()}
         return arrays
 
     @property
-    def _count_sets(self) -> dict[str, CountSet]:
-        """The sets of counts in use, by how their names begin in files."""
-        return {"": self.own, **{f"{name}_": getattr(self, name) for name in self.sets}}
+    def _parts(self) -> dict[str, Any]:
+        """All parts in use, by how the names of their arrays begin in files."""
+        parts = {
+            **self._count_sets,
+            "unseen_": self.unseen,
+            "calibration_": self.calibration,
+            "prices_": self.prices,
+            "recent_": self.window,
+        }
+        return {start: part for start, part in parts.items() if part is not None}
 
     @property
-    def _parts(self) -> dict[str, Any]:
-        """What is kept beside counts, by how its names begin in files."""
-        parts = {"calibration": self.calibration, "prices": self.prices, "recent": self.window}
-        return {start: part for start, part in parts.items() if part is not None}
+    def _count_sets(self) -> dict[str, CountSet]:
+        """The sets of counts among them."""
+        return {"": self.own, **{f"{name}_": getattr(self, name) for name in self.sets}}
 
     def shapes(self) -> Shapes:
         """What ``arrays`` of such a state may give; None is any shape, of what grows with rows."""
         shapes: Shapes = {name: array.shape for name, array in self.arrays().items()}
-        names = [f"{name}_missed" for name in ("labels", "judged") if name in self.sets]
-        shapes |= dict.fromkeys(("missed", *names), (self.m,))
+        shapes |= {f"{start}missed": (self.m,) for start in self._count_sets}
         shapes |= {"unseen_cells": (3, self.m), "unseen_rows": (2,)}
         # Numbers for all labels may be of an earlier release, which ``check`` explains.
         grown = {name for name in shapes if name.startswith("recent_")} | {"calibration_shared"}
@@ -338,20 +327,16 @@ class State:
 
     def check(self, arrays: dict[str, Array]) -> None:
         """Refuse arrays that are not those of such a state."""
-        for start in self._count_sets:
-            missed = arrays.get(f"{start}missed")
-            check_array("cells", arrays.get(f"{start}cells"), (3, self.m), signed=False)
-            check_array("totals", arrays.get(f"{start}totals"), (FILED_TOTALS,), signed=False)
-            if missed is not None:
-                check_array("missed", missed, (self.m,), signed=False)
-            check_counts(arrays[f"{start}cells"], arrays[f"{start}totals"][:TOTALS], missed)
+        parts = self._parts
+        # A state has these from the first row on whose labels were seen only where predicted.
         if "unseen_cells" in arrays or "unseen_rows" in arrays:
-            check_array("unseen", arrays.get("unseen_cells"), (3, self.m), signed=False)
-            check_array("unseen rows", arrays.get("unseen_rows"), (2,), signed=False)
+            parts["unseen_"] = Unseen(np.empty((3, self.m)), np.empty(2))
+        else:
+            parts.pop("unseen_", None)
+        for start, part in parts.items():
+            part.check(_under(start, arrays))
         if self.pace is not None:
             check_pace(arrays.get("pace"), self.pace)
-        for start, part in self._parts.items():
-            part.check(_under(f"{start}_", arrays))
         if self.window is not None:
             self.window.check_labels(arrays, self.m)
 
@@ -416,7 +401,7 @@ class State:
     @property
     def kind(self) -> set[str]:
         """The names of what is kept beside the counts that decisions look at."""
-        return {*self.sets, *self._parts}
+        return {start.removesuffix("_") for start in self._parts} - {"", "unseen"}
 
     def _in_era(self, pace: Array | None) -> State:
         """The same counts, divided by 2 ** 100 as often as those of another pace."""

@@ -27,7 +27,18 @@ from omma.kernels.calibrate import (
     STRAIGHT,
     SURE,
 )
-from omma.kernels.layout import ERAS, GROWTH, LARGEST_UNIT, POSITIVE, SUM_TP, TP, UNIT, N
+from omma.kernels.layout import (
+    ERAS,
+    GROWTH,
+    LARGEST_UNIT,
+    OWN,
+    POSITIVE,
+    SUM_TP,
+    TOTALS,
+    TP,
+    UNIT,
+    N,
+)
 
 Array = NDArray[Any]
 Curve = tuple[float, float, NDArray[np.float64], float]  # a, b, b_j, s of a rule
@@ -43,6 +54,7 @@ START_SPREAD = 1e-12  # the first row moves a price by about one, whatever it mi
 # and of sums over labels.
 ROUNDING = 1e-9
 SUM_ROUNDING = 1e-6
+FILED_TOTALS = 7  # files have room for three more sums, which an earlier release kept
 NEGATIVE = 1e-9  # sums of fractions may end below zero by rounding: as a part of the largest
 
 
@@ -68,41 +80,6 @@ def check_pace(pace: Any, expected: Array) -> None:
         raise ValueError(
             f"pace of a state must have a weight of at least 1 that grows by {expected[GROWTH]!r} "
             f"a row, got {pace.tolist()}"
-        )
-
-
-def check_counts(cells: Array, totals: Array, missed: Array | None) -> None:
-    """Refuse counts that no stream has: tp <= predicted <= n, tp <= positive <= n for each label.
-
-    >>> check_counts(np.array([[2.0], [1.0], [3.0]]), np.array([5.0, 0, 0, 0]), None)
-    Traceback (most recent call last):
-    ...
-    ValueError: counts of a state must have tp <= predicted, got 2 of 1 in label 0
-    """
-    (tp, predicted, positive), n = cells, np.full(cells.shape[1], totals[N])
-    # Each comparison by name, so that the sentence says which count is too large.
-    slack = ROUNDING * max(1.0, float(totals[N]))
-    for name, lower, bound, upper in (
-        ("tp", tp, "predicted", predicted),
-        ("tp", tp, "positive", positive),
-        ("predicted", predicted, "n", n),
-        ("positive", positive, "n", n),
-        ("missed", n if missed is None else missed, "n", n),
-    ):
-        wrong = np.flatnonzero(lower > upper + slack)
-        if len(wrong):
-            j = wrong[0]
-            raise ValueError(
-                f"counts of a state must have {name} <= {bound}, got {lower[j]:g} of {upper[j]:g} "
-                f"in label {j}"
-            )
-    expected = cells.sum(axis=1)
-    apart = np.abs(totals[SUM_TP:] - expected) > SUM_ROUNDING * np.maximum(1.0, expected)
-    wrong = np.flatnonzero(apart & (totals[SUM_TP:] != 0.0))  # zero: a metric that needs no sums
-    if len(wrong):
-        raise ValueError(
-            f"totals of a state must be sums over its counts, got {totals[SUM_TP + wrong[0]]:g} "
-            f"in place of {expected[wrong[0]]:g}"
         )
 
 
@@ -135,6 +112,7 @@ class CountSet(NamedTuple):
     cells: NDArray[np.float64]
     totals: NDArray[np.float64]
     missed: NDArray[np.float64] | None = None
+    place: int = OWN  # which of the sets it is (``omma.kernels.layout``)
 
     @property
     def rows(self) -> float:
@@ -148,13 +126,76 @@ class CountSet(NamedTuple):
             return self.cells
         return in_proportion(self.cells, float(self.totals[N]), self.missed)
 
+    def arrays(self) -> dict[str, Array]:
+        """All of it as plain arrays, for a file."""
+        totals = np.concatenate((self.totals, np.zeros(FILED_TOTALS - TOTALS)))
+        missed = {} if self.missed is None else {"missed": self.missed}
+        return {"cells": self.cells, "totals": totals, **missed}
+
+    def check(self, arrays: dict[str, Array]) -> None:
+        """Refuse counts that no stream has: tp <= predicted <= n, tp <= positive <= n.
+
+        >>> counts = CountSet(np.zeros((3, 1)), np.zeros(4))
+        >>> counts.check({"cells": np.array([[2.0], [1.0], [3.0]]), "totals": 5.0 * np.eye(7)[0]})
+        Traceback (most recent call last):
+        ...
+        ValueError: counts of a state must have tp <= predicted, got 2 of 1 in label 0
+        """
+        missed = arrays.get("missed")
+        check_array("cells", arrays.get("cells"), self.cells.shape, signed=False)
+        check_array("totals", arrays.get("totals"), (FILED_TOTALS,), signed=False)
+        if missed is not None:
+            check_array("missed", missed, self.cells.shape[1:], signed=False)
+        cells, totals = arrays["cells"], arrays["totals"][:TOTALS]
+        (tp, predicted, positive), n = cells, np.full(cells.shape[1], totals[N])
+        # Each comparison by name, so that the sentence says which count is too large.
+        slack = ROUNDING * max(1.0, float(totals[N]))
+        for name, lower, bound, upper in (
+            ("tp", tp, "predicted", predicted),
+            ("tp", tp, "positive", positive),
+            ("predicted", predicted, "n", n),
+            ("positive", positive, "n", n),
+            ("missed", n if missed is None else missed, "n", n),
+        ):
+            wrong = np.flatnonzero(lower > upper + slack)
+            if len(wrong):
+                j = wrong[0]
+                raise ValueError(
+                    f"counts of a state must have {name} <= {bound}, got {lower[j]:g} of "
+                    f"{upper[j]:g} in label {j}"
+                )
+        expected = cells.sum(axis=1)
+        apart = np.abs(totals[SUM_TP:] - expected) > SUM_ROUNDING * np.maximum(1.0, expected)
+        wrong = np.flatnonzero(apart & (totals[SUM_TP:] != 0.0))  # zero: no sums are needed
+        if len(wrong):
+            raise ValueError(
+                f"totals of a state must be sums over its counts, got {totals[SUM_TP + wrong[0]]:g}"
+                f" in place of {expected[wrong[0]]:g}"
+            )
+
+
+@dataclass(eq=False)
+class StatePart:
+    """Arrays that go into a file, and come back from one."""
+
+    SIGNED: ClassVar[tuple[str, ...]] = ()  # those that may hold numbers below zero
+
+    def arrays(self) -> dict[str, Array]:
+        """All of it as plain arrays, for a file."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def check(self, arrays: dict[str, Array]) -> None:
+        """Refuse arrays that are not those of such a part."""
+        for name, own in self.arrays().items():
+            check_array(name, arrays.get(name), own.shape, signed=name in self.SIGNED)
+
 
 MOST_AUDIT_WEIGHT = 10.0  # of an audited entry in calibration: larger ones make it restless
 SHARED_AUDITS = 3.0  # expected labels that the audits of all labels are worth beside a label's own
 
 
-@dataclass(frozen=True, eq=False)
-class Unseen:
+@dataclass(eq=False)
+class Unseen(StatePart):
     """What is known of labels that nobody saw, because they were not predicted.
 
     Attributes
@@ -215,22 +256,6 @@ class Unseen:
         self.rows[:] = (rows[-1], audits[-1]) if len(audited) else self.rows
         heavier = np.minimum(1.0 / np.maximum(share, 1.0 / MOST_AUDIT_WEIGHT), MOST_AUDIT_WEIGHT)
         return np.asarray(np.where(audited, heavier, -1.0))
-
-
-@dataclass(eq=False)
-class StatePart:
-    """Arrays that go into a file, and come back from one."""
-
-    SIGNED: ClassVar[tuple[str, ...]] = ()  # those that may hold numbers below zero
-
-    def arrays(self) -> dict[str, Array]:
-        """All of it as plain arrays, for a file."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
-
-    def check(self, arrays: dict[str, Array]) -> None:
-        """Refuse arrays that are not those of such a part."""
-        for name, own in self.arrays().items():
-            check_array(name, arrays.get(name), own.shape, signed=name in self.SIGNED)
 
 
 @dataclass(eq=False)
