@@ -119,7 +119,7 @@ def count_batch(
     """
     delta = plan.start(state.m)
     if delta.calibration and state.calibration:
-        delta.calibration.become(state.calibration)
+        delta.calibration.fill(state.calibration.arrays())
     delta.pace = None if state.pace is None else state.pace.copy()
     if not sparse.issparse(predictions):  # kernels count matrices, also of a single label
         predictions = np.asarray(predictions).reshape(batch.n, state.m)
@@ -128,7 +128,7 @@ def count_batch(
     # What the batch learned is the difference, which adds up with that of other batches.
     if delta.calibration and state.calibration:
         learned = delta.calibration.combined(state.calibration, -1.0, delta.unit)
-        delta.calibration.become(learned)
+        delta.calibration.fill(learned.arrays())
     return delta
 
 

@@ -170,12 +170,9 @@ class Engine:
 
     def _make_room(self, rows: int, longest: int) -> None:
         """See to it that the window can keep more rows of so many labels at most."""
-        window = self.state.window
-        if window is None:
-            return
         # A row lists predicted labels, true ones and candidates: twice, where it is known in part.
-        entries = 2 * rows * longest
-        if window.make_room(2 * rows, 3 * entries, entries):
+        window, entries = self.state.window, 2 * rows * longest
+        if window is not None and window.make_room(2 * rows, 3 * entries, entries):
             self.bind(self.plan)
 
     # Single rows.

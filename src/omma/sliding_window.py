@@ -30,7 +30,7 @@ from omma.kernels.window import (
 from omma.state_parts import check_array, check_pace
 
 Array = NDArray[Any]
-ROOM = 256  # entries that there is room for from the start
+ROOM = 256  # entries that room is made for at least
 FILED = [HELD, LENGTH, SINCE]  # of `numbers`: the others say where things lie, and begin at 0
 
 
@@ -53,16 +53,10 @@ class SlidingWindow:
         so fast that what it looks at is as old on the whole, length / 2 rows, and as much, length
         rows in the sense of a variance: a weight of exp(-2 / length) a row does both.
         """
-        numbers = np.zeros(NUMBERS, dtype=np.int64)
-        numbers[LENGTH] = length
-        return cls(
-            np.empty(ROOM, dtype=np.int32),
-            np.empty(ROOM),
-            np.empty((ROOM, COLUMNS), dtype=np.int32),
-            np.empty(ROOM),
-            numbers,
-            np.array([1.0, np.exp(2.0 / length), 0.0]),
-        )
+        pace = np.array([1.0, np.exp(2.0 / length), 0.0])
+        rows, numbers = np.empty((0, COLUMNS)), np.array([0, length, 0])
+        nothing = dict.fromkeys(("ids", "values", "weights"), np.empty(0))
+        return cls.from_arrays({**nothing, "rows": rows, "numbers": numbers, "pace": pace})
 
     @property
     def length(self) -> int:

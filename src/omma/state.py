@@ -51,7 +51,7 @@ from omma.state_parts import (
     is_earlier,
 )
 
-SETS_BESIDE = {"labels": TRUE, "known": KNOWN, "judged": JUDGED}
+SETS_BESIDE = ("labels", "known", "judged")
 Shapes = dict[str, tuple[int, ...] | None]
 Kind = TypeVar("Kind", bound="State")
 
@@ -286,15 +286,9 @@ class State:
             window=SlidingWindow.from_arrays(window) if window else None,
             audits=np.array(arrays["unseen_rows"]) if "unseen_rows" in arrays else None,
         )
-        if state.unseen is not None:
-            state.unseen.cells[...] = arrays["unseen_cells"]
-        for start, counted in state._count_sets.items():
-            counted.cells[...] = arrays[f"{start}cells"]
-            counted.totals[...] = arrays[f"{start}totals"][:TOTALS]
-            if counted.missed is not None:
-                counted.missed[...] = arrays.get(f"{start}missed", 0.0)
-        if state.calibration is not None:
-            state.calibration.become(Calibration.from_arrays(_under("calibration_", arrays)))
+        for start, part in state._parts.items():
+            if not isinstance(part, Prices | SlidingWindow):  # these have their arrays already
+                part.fill(_under(start, arrays))
         state.take_own(arrays)
         return state
 
@@ -387,7 +381,7 @@ class State:
                 counted.totals[SUM_TP:] = counted.cells.sum(axis=1)
         if first.calibration and second.calibration and both.calibration:
             learned = first.calibration.combined(second.calibration, sign, both.unit)
-            both.calibration.become(learned)
+            both.calibration.fill(learned.arrays())
         if self.prices is not None and other.prices is not None:
             both.prices = self.prices + other.prices if sign > 0.0 else self.prices - other.prices
             both.prices.settle(both.limited.cells)

@@ -132,6 +132,13 @@ class CountSet(NamedTuple):
         missed = {} if self.missed is None else {"missed": self.missed}
         return {"cells": self.cells, "totals": totals, **missed}
 
+    def fill(self, arrays: dict[str, Array]) -> None:
+        """Take over the numbers of other arrays, in its own."""
+        self.cells[...] = arrays["cells"]
+        self.totals[...] = arrays["totals"][:TOTALS]
+        if self.missed is not None:
+            self.missed[...] = arrays.get("missed", 0.0)
+
     def check(self, arrays: dict[str, Array]) -> None:
         """Refuse counts that no stream has: tp <= predicted <= n, tp <= positive <= n.
 
@@ -183,6 +190,11 @@ class StatePart:
     def arrays(self) -> dict[str, Array]:
         """All of it as plain arrays, for a file."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def fill(self, arrays: dict[str, Array]) -> None:
+        """Take over the numbers of other arrays, in its own."""
+        for name, own in self.arrays().items():
+            own[...] = arrays[name]
 
     def check(self, arrays: dict[str, Array]) -> None:
         """Refuse arrays that are not those of such a part."""
@@ -291,12 +303,10 @@ class Calibration(StatePart):
         shared[SQUASH] = STRAIGHT if classes else SURE
         return cls(shared, *np.zeros((4, m)))
 
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Array]) -> Calibration:
-        """What ``arrays`` gave."""
+    def fill(self, arrays: dict[str, Array]) -> None:
         if is_earlier(arrays):
             raise ValueError(EARLIER)
-        return cls(**arrays)
+        super().fill(arrays)
 
     def check(self, arrays: dict[str, Array]) -> None:
         if is_earlier(arrays):
@@ -333,11 +343,6 @@ class Calibration(StatePart):
     def rows(self) -> float:
         """The weight of the rows that it was learned from."""
         return float(self.shared[LABELLED])
-
-    def become(self, learned: Calibration) -> None:
-        """Take over all that another has learned."""
-        for name, array in self.arrays().items():
-            array[...] = getattr(learned, name)
 
     def take(self, slope: float, intercept: float, bias: Any, squash: float) -> None:
         """Calibrate by the curve of a rule, as if it had been learned."""

@@ -570,11 +570,10 @@ class OnlineClassifier:
                     rows = [self._waiting.get(key) for key in keys]
                     self._learn(keys, rows, y, weight, seen, audited)
                 return
-            last = self._last
+            decided = self._last if prediction is None else self._quick_decision(prediction)
             if (
-                last is not None
-                and last.names is None
-                and prediction is None
+                decided is not None
+                and decided.names is None
                 and eta is None
                 and seen is None
                 and self._is_simple
@@ -582,15 +581,23 @@ class OnlineClassifier:
                 and type(weight) is float
                 and 0.0 <= weight <= HEAVIEST
             ):  # the usual case: the engine counts a row, and says what is wrong with its labels
-                labels = self._quick_labels(y, last.prediction)
+                labels = self._quick_labels(y, decided.prediction)
                 if labels is not None:
-                    self._engine.learn(last.eta, labels, last.prediction, weight)
-                    self._last = None
+                    self._engine.learn(decided.eta, labels, decided.prediction, weight)
+                    if prediction is None:
+                        self._last = None
                     return
             rows, names = self._decided_rows(prediction, eta, y, weight)
             self._learn(None, rows, y, weight, seen, audited, names)
             if prediction is None:
                 self._last = None
+
+    def _quick_decision(self, prediction: Any) -> Decision | None:
+        """A row of indicators that is handed back; None leaves any other to ``decisions_of``."""
+        if type(prediction) is not np.ndarray or prediction.shape != self._row_shape:
+            return None
+        is_ready = prediction.dtype.char == "b" and prediction.flags.carray
+        return Decision(prediction) if is_ready and not self._keeps_eta else None
 
     def _quick_labels(self, y: Any, prediction: Any) -> NDArray[Any] | None:
         """The labels of one row in a usual form; None leaves any other to ``labels_of``."""

@@ -191,7 +191,7 @@ class RuleSearch:
             # All labels came: where both are counted, they were on the same rows.
             counted = [(state, estimates), (state.labels, true), (state.known, estimates)]
         if self.calibration is not None:
-            state.calibration.become(self.calibration)
+            state.calibration.fill(self.calibration.arrays())
         for part, counts in counted:
             if part is not None:
                 part.cells[...] = counts.tp, counts.predicted, counts.positive
