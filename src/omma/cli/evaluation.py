@@ -24,11 +24,10 @@ from omma.cli.options import make_policy, say
 from omma.comparison.arguments import BudgetedMetric
 from omma.comparison.choice import SIMPLE
 from omma.comparison.cross_fitting import TUNED, simple_rule
-from omma.datasets.csv_text import csv_line, spreadsheet_text
+from omma.datasets.csv_text import spreadsheet_text
 from omma.datasets.matrices import file_ending, write_matrix
 from omma.datasets.scored import Scored
 from omma.datasets.tables import NAMED_COLUMNS, SEPARATORS
-from omma.datasets.text import compressing
 from omma.plots.choice import above
 from omma.policies import UnsupportedMetricError
 from omma.policies.base import whole_for
@@ -379,7 +378,7 @@ def _draw(results: Results, path: Path) -> None:
 
 def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) -> None:
     """Names of columns and rows go along where the format has a place for them."""
-    ending, compressed = file_ending(path)
+    ending, _ = file_ending(path)
     names = inputs.batch.names if ending in (*NAMED_COLUMNS, ".npz") else None
     rows = inputs.rows if ending in NAMED_COLUMNS else None
     if ending in SEPARATORS and not raw_cells:
@@ -387,13 +386,8 @@ def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) ->
         rows = rows and (spreadsheet_text(rows[0]), tuple(map(spreadsheet_text, rows[1])))
     if ending in SEPARATORS and inputs.batch.class_ids and names and trace.policy.budget == 1:
         # One column with the name of each row's class, as labels are given.
-        classes = [names[place] for place in np.ravel(trace.predictions.argmax(axis=1))]
-        columns = [("class", *classes)]
-        if rows is not None:
-            columns.insert(0, (rows[0], *rows[1]))
-        with replacing(path) as file, compressing(file, compressed) as text:
-            lines = zip(*columns, strict=True)
-            text.writelines(csv_line(cells, SEPARATORS[ending]) for cells in lines)
+        classes = np.array(names)[np.ravel(trace.predictions.argmax(axis=1))]
+        write_matrix(path, classes, ("class",), rows)
         return
     write_matrix(path, trace.predictions, names, rows)
 

@@ -261,27 +261,19 @@ async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length[:20]) > most:
         raise too_long
-
-    # asyncio.wait_for would make a task for each request, which takes longer than a decision.
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    assert task is not None
-    timer = loop.call_later(PATIENCE, task.cancel)
     body, is_whole = bytearray(), False
     try:
-        while not is_whole:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise RefusedError(400, "expected a whole body, got a part of it")
-            body += message.get("body", b"")
-            if len(body) > most:
-                raise too_long
-            is_whole = not message.get("more_body", False)
-    except asyncio.CancelledError as error:
-        if loop.time() < timer.when():  # somebody else cancelled it: the server stops
-            raise
+        async with asyncio.timeout(PATIENCE):
+            while not is_whole:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RefusedError(400, "expected a whole body, got a part of it")
+                body += message.get("body", b"")
+                if len(body) > most:
+                    raise too_long
+                is_whole = not message.get("more_body", False)
+    except TimeoutError as error:
         raise RefusedError(408, f"expected the body within {PATIENCE:g} seconds") from error
-    finally:
-        timer.cancel()
     return bytes(body)
 
 

@@ -238,6 +238,7 @@ def write_matrix(
         Its ending says how, as for ``read_matrix``; text may be compressed. A sparse matrix goes
         into ``.npz`` and ``.txt`` as it is.
     values : ndarray or sparse matrix of shape (n, m), or (n,)
+        Numbers; in tables also text, such as the names of classes.
     names : tuple of str, optional
         Of the columns. ``.npy`` and ``.txt`` have no place for them.
     rows : tuple of str and tuple of str, optional
@@ -257,7 +258,7 @@ def write_matrix(
     """
     path = Path(path)
     kind, compressed = file_ending(path)
-    matrix = _writable(values)
+    matrix = _writable(values, "fiubU" if kind in NAMED_COLUMNS else "fiub")
     columns = 1 if matrix.ndim == 1 else matrix.shape[1]
     if names is not None and len(names) != columns:
         raise ValueError(
@@ -321,11 +322,11 @@ def file_ending(path: Path) -> tuple[str, str]:
     return kind, compressed
 
 
-def _writable(values: Any) -> Any:
+def _writable(values: Any, kinds: str) -> Any:
     if sparse.issparse(values):
         return sparse.csr_array(values)
     matrix: NDArray[Any] = np.asarray(values)
-    if matrix.ndim not in (1, 2) or matrix.dtype.kind not in "fiub":
+    if matrix.ndim not in (1, 2) or matrix.dtype.kind not in kinds:
         raise ValueError(
             "values of write_matrix must be numbers in one or two dimensions, got the type "
             f"{matrix.dtype} and shape {matrix.shape}"

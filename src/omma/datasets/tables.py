@@ -279,12 +279,15 @@ def write_csv(
     """A line for each row, some rows at a time where the matrix is sparse."""
     if names is not None:
         file.write(csv_line(names if ids is None else (ids[0], *names), separator))
-    digits = "%d" if matrix.dtype.kind in "iub" else "%.17g"  # so many read back the same
+    kind = matrix.dtype.kind
+    digits = {"U": "%s", "f": "%.17g"}.get(kind, "%d")  # so many digits read back the same
     n, columns = matrix.shape
     line = separator.join([digits] * columns) + "\n"
     step = max(1, BLOCK // max(1, columns))
     for start in range(0, n, step):
         for row, cells in enumerate(dense(matrix[start : start + step]).tolist(), start):
+            if kind == "U":
+                cells = [csv_cell(cell, separator) for cell in cells]
             if ids is not None:
                 file.write(csv_cell(ids[1][row], separator) + separator)
             file.write(line % tuple(cells))
