@@ -225,7 +225,7 @@ def test_names_in_a_refused_row_do_not_stay():
     assert asked(app, "POST", "/decide", part(b'{"eta": {"1": 0.5}}'))[0] == 200
 
 
-LOCAL = http.Access(frozenset({"127.0.0.1", "localhost", "decide.example.org"}))
+LOCAL = frozenset({"127.0.0.1", "localhost", "decide.example.org"})
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ LOCAL = http.Access(frozenset({"127.0.0.1", "localhost", "decide.example.org"}))
     ],
 )
 def test_pages_of_other_sites_are_refused(host, origin, status):
-    app = http.application(begun(), 1_000, LOCAL)
+    app = http.application(begun(), 1_000, hosts=LOCAL)
     headers = [(b"host", host), *([(b"origin", origin)] if origin else [])]
     assert asked(app, "POST", "/decide", part(ROW), headers=headers)[0] == status
     if origin is None:
@@ -259,7 +259,7 @@ def test_where_names_are_not_known_a_page_must_be_of_the_same_host():
 
 
 def test_whoever_has_no_token_is_refused():
-    app = http.application(begun(), 1_000, http.Access(token=b"secret"))
+    app = http.application(begun(), 1_000, token=b"secret")
     for said in ((), ((b"authorization", b"Bearer wrong"),), ((b"authorization", b"secret"),)):
         for request in (("POST", "/decide", part(ROW)), ("GET", "/metrics"), ("GET", "/nothing")):
             status, _, headers = asyncio.run(exchange(app, *request, headers=said))

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from omma.cli.prometheus import CONTENT_TYPE, RequestCounts, exposition
@@ -55,31 +55,23 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Access(NamedTuple):
-    """Who may ask: by which names of this host, and with which token; empty is anybody."""
-
-    hosts: frozenset[str] = frozenset()
-    token: bytes = b""
-
-    def check(self, method: str, path: str, headers: Headers) -> None:
-        """Refuse pages of other sites, and whoever has no token."""
-        host = host_of(b"//" + headers.get(b"host", b""))
-        if self.hosts and host not in self.hosts:
-            # A page whose own name was made to mean this machine (DNS rebinding) sends that name.
-            raise RefusedError(
-                403, f"Host {host!r} is not allowed; see --allowed-host of omma serve"
-            )
-        origin = headers.get(b"origin")
-        if method == "POST" and origin is not None:
-            site = host_of(origin)
-            if site is None or site not in (host, *self.hosts):
-                raise RefusedError(403, f"Origin {site!r} is not allowed; see --allowed-host")
-        if self.token and path != "/health":
-            expected = b"Bearer " + self.token
-            if not hmac.compare_digest(headers.get(b"authorization", b""), expected):
-                raise RefusedError(
-                    401, "expected Authorization: Bearer and the token of --token-file"
-                )
+def check_access(
+    hosts: frozenset[str], token: bytes, method: str, path: str, headers: Headers
+) -> None:
+    """Refuse pages of other sites, and whoever has no token."""
+    host = host_of(b"//" + headers.get(b"host", b""))
+    if hosts and host not in hosts:
+        # A page whose own name was made to mean this machine (DNS rebinding) sends that name.
+        raise RefusedError(403, f"Host {host!r} is not allowed; see --allowed-host of omma serve")
+    origin = headers.get(b"origin")
+    if method == "POST" and origin is not None:
+        site = host_of(origin)
+        if site is None or site not in (host, *hosts):
+            raise RefusedError(403, f"Origin {site!r} is not allowed; see --allowed-host")
+    if token and path != "/health":
+        expected = b"Bearer " + token
+        if not hmac.compare_digest(headers.get(b"authorization", b""), expected):
+            raise RefusedError(401, "expected Authorization: Bearer and the token of --token-file")
 
 
 class Connections:
@@ -177,25 +169,28 @@ def host_of(address: bytes) -> str | None:
 def application(
     service: Service,
     most_bytes: int,
-    access: Access | None = None,
+    *,
+    hosts: frozenset[str] = frozenset(),
+    token: bytes = b"",
     connections: Connections | None = None,
 ) -> Application:
-    """The application: decisions are made one after another, in the thread of the event loop.
+    """The application, for clients that know the token and a name of this host; empty is anybody.
 
-    A decision takes some microseconds, less than to hand it to another thread.
+    Decisions are made one after another, in the thread of the event loop: a decision takes
+    some microseconds, less than to hand it to another thread.
     """
     requests = RequestCounts()
-    access = access or Access()
     connections = connections or Connections()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         started, path, client = time.perf_counter(), scope["path"], scope.get("client")
         method = "GET" if scope["method"] == "HEAD" else scope["method"]  # servers cut it off
-        status, kind, notes = 200, JSON, []
+        status, kind = 200, JSON
+        notes: list[tuple[bytes, bytes]] = []  # further headers of the answer
         try:
             with connections.request(client):
                 headers: Headers = dict(scope["headers"])
-                access.check(method, path, headers)
+                check_access(hosts, token, method, path, headers)
                 if path not in METHODS:
                     paths = "GET /health, /metrics, /rule, /stats and POST /decide, /labels"
                     raise RefusedError(404, f"there are {paths}")

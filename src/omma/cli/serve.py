@@ -91,7 +91,7 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
             f"omma serve needs {error.name}: pip install 'omma-learn[serve]'."
         ) from error
 
-    from omma.cli.http import IDLE, Access, Connections, application
+    from omma.cli.http import IDLE, Connections, application
     from omma.cli.service import Service, warm_up
 
     with _ended_by_termination(), setup.opened("another omma serve or stream") as keeper:
@@ -112,10 +112,15 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
                 )
             names = (*LOOPBACK, host, *options.allowed_hosts)
             hosts = names if is_local or options.allowed_hosts else ()
-            access = Access(frozenset(name.lower() for name in hosts), token.encode())
             connections = Connections(options.max_clients)
             config = uvicorn.Config(
-                application(service, options.max_body, access, connections),
+                application(
+                    service,
+                    options.max_body,
+                    hosts=frozenset(name.lower() for name in hosts),
+                    token=token.encode(),
+                    connections=connections,
+                ),
                 http=connections.protocol(),
                 access_log=False,
                 log_level="warning",
