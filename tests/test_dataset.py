@@ -62,7 +62,7 @@ def test_types_that_fit_are_not_copied():
         ({"y": np.array([0, -1, 0])}, "class ids from 0, got -1"),
         ({"y": np.array([0, 7, 0]), "m": 3}, "class ids below 3, got 7"),
         ({"y": np.array([0, 2, 0]), "task": "binary"}, "class ids below 2, got 2"),
-        ({"y": np.full((3, 2), 2), "task": "multilabel"}, "0 or 1, got 2"),
+        ({"y": np.full((3, 2), 2), "task": "multilabel"}, "only 0 and 1, got 2 in row 0"),
         ({"task": "multilabel"}, "indicator matrix"),
         ({"X": np.arange(3)}, "rows and columns"),
         ({"split": "2"}, "between 1 and 2, got '2'"),

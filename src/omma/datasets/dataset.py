@@ -18,6 +18,7 @@ from omma._validate import check_choice, check_number, check_seed, shown
 from omma.datasets.text import bare_name
 from omma.npz import HIGHEST
 from omma.rows.arrays import sound_csr
+from omma.rows.labels import read_labels
 
 LARGEST = float(np.finfo(np.float32).max)  # of features, which are float32
 TASKS = ("binary", "multiclass", "multilabel")
@@ -144,16 +145,10 @@ def as_indicators(y: Any) -> Any:
         raise ValueError(
             f"y of a multi-label Dataset must be an indicator matrix, got shape {np.shape(y)}"
         )
-    indicators = sparse.csr_array(sound_csr("Dataset", "y", y) if sparse.issparse(y) else y)
-    if indicators.nnz and not np.all(indicators.data == 1):
-        # Zeros that are stored, and entries that are stored in parts, are the same matrix.
-        indicators = sparse.csr_array(indicators, copy=True)
-        indicators.sum_duplicates()
-        indicators.eliminate_zeros()
-        if not np.all(indicators.data == 1):
-            odd = indicators.data[indicators.data != 1][0]
-            raise ValueError(f"y of a multi-label Dataset must be 0 or 1, got {shown(odd.item())}")
-    return indicators.astype(np.int8, copy=False)
+    labels = read_labels("a multi-label Dataset", y, *np.shape(y), listed=True)
+    labels.refuse_unknown_rows("a multi-label Dataset")
+    labels.refuse_partly_known("a multi-label Dataset")
+    return sparse.csr_array(labels.values).astype(np.int8, copy=False)
 
 
 def as_classes(y: Any) -> NDArray[np.int64]:
