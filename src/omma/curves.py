@@ -13,7 +13,7 @@ from omma._html import html_table
 from omma._validate import check_number, check_positive_int, check_seed, shown
 from omma.metrics import LabelMetric, Macro, Metric, Micro, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies.thresholds import pooled, ranked_labels, row_weights, threshold_rule
+from omma.policies.thresholds import pooled, ranked_labels, threshold_rule
 from omma.rows.batch import Batch
 from omma.rule import Rule
 
@@ -196,7 +196,7 @@ def curve(
     ranked = list(ranked_labels(sample, places))
     if is_common:
         names, ranked = [objective.name], [pooled(ranked)]
-    weight = row_weights(sample)
+    weight = sample.row_weights
     # The fewest predictions come first in cuts, and the lowest threshold in lines.
     cuts = [label.cuts for label in ranked]
     thresholds = [label.thresholds(at)[::-1] for label, at in zip(ranked, cuts, strict=True)]

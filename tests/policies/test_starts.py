@@ -7,7 +7,7 @@ import pytest
 from naive_baselines import LAYOUTS, dense, stepped, stream
 
 import omma
-from omma.policies import ConvergenceWarning, best_mixture, online_frank_wolfe, policy_from_json
+from omma.policies import ConvergenceWarning, frank_wolfe, online_frank_wolfe, policy_from_json
 
 
 def fitted(eta, y, **options):
@@ -17,14 +17,14 @@ def fitted(eta, y, **options):
 
 
 def test_a_random_start_has_slopes_and_offsets_in_their_ranges():
-    slope, offset = best_mixture.start_at("random", None, 5000, seed=3)
+    slope, offset = frank_wolfe.start_at("random", None, 5000, seed=3)
     assert 0 <= slope.min() < 0.01
     assert 0.99 < slope.max() < 1
     assert -0.5 <= offset.min() < -0.49
     assert 0.49 < offset.max() < 0.5
     for other in (
-        best_mixture.start_at("random", None, 5000, 4),
-        best_mixture.start_at("random", None, 5000, 3, run=1),
+        frank_wolfe.start_at("random", None, 5000, 4),
+        frank_wolfe.start_at("random", None, 5000, 3, run=1),
     ):
         assert not np.array_equal(slope, other[0])
 
@@ -97,7 +97,7 @@ def test_surplus_predictions_move_about_when_starts_do():
     eta, y = omma.datasets.long_tail(n=1500, m=20, seed=0)
     values = {
         start: omma.replay(omma.OnlineFrankWolfe("macro_precision", 3, start=start), eta, y).value
-        for start in best_mixture.STARTS
+        for start in frank_wolfe.STARTS
     }
     assert values["top"] > values["random"] + 0.05
 

@@ -265,19 +265,14 @@ class Sample:
             if not batch.n:
                 raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
         assert batch.labels is not None
-        if len(batch.weights) and not batch.weights.sum() > 0:
+        if not batch.row_weights.sum() > 0:
             raise ValueError(f"weights of {owner} must not all be zero")
         return cls(batch, batch.labels, label)
 
     @property
-    def weight(self) -> Floats:
-        """The weight of each row: one where none were given."""
-        return self.batch.weights if len(self.batch.weights) else np.ones(self.batch.n)
-
-    @property
     def size(self) -> float:
         """The number of cases of a mean: rows with a class each, or pairs of row and label."""
-        weight, missing = self.weight, self.labels.missing
+        weight, missing = self.batch.row_weights, self.labels.missing
         if self.labels.class_ids:
             return float(weight.sum())
         unknown = 0.0 if missing is None else float(weight @ np.diff(missing.indptr))
@@ -289,9 +284,9 @@ class Sample:
         Of sparse rows, all probabilities that are not stored are two cases: zeros that came true,
         and zeros that did not.
         """
-        m, eta = self.batch.m, self.batch.eta
+        m, eta, row_weights = self.batch.m, self.batch.eta, self.batch.row_weights
         for _, block in blocks(self.batch.n, eta.rows_per_block, None):
-            weight = self.weight[block]
+            weight = row_weights[block]
             # A pair of row and label is known by its place, row · m + label.
             true = _places(self.labels.block(block), m)
             unknown = _places(self.labels.unknown_of(block), m)

@@ -11,7 +11,6 @@ thirty times as long.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ def calibration_of(sample: Batch, *, classes: bool = False) -> Calibration:
     >>> round(calibration_of(omma.Batch.of(eta ** 2 / (eta ** 2 + (1 - eta) ** 2), y)).slope, 1)
     0.5
     """
-    entries = _Entries.of(sample, STRAIGHT if classes else SURE)
+    entries = _Entries(sample, STRAIGHT if classes else SURE)
     parameters = np.concatenate((IDENTITY, np.zeros(sample.m)))  # a, e, b, and all b_j
     loss = entries.loss(parameters)
     for _ in range(STEPS):
@@ -83,55 +82,46 @@ def calibration_of(sample: Batch, *, classes: bool = False) -> Calibration:
     return learned
 
 
-@dataclass(frozen=True)
 class _Entries:
     """Logits of all candidates with their labels and weights: (rows, labels).
 
     Of sparse rows they are lists, and ``columns`` says of which label each entry is. Logits are
-    less the ``mean`` z̄_j of their label, of entries that weigh ``count`` n_j together.
+    less the ``mean`` z̄_j of their label, of entries that weigh ``count`` n_j together; ``spread``
+    is W, the sum of their squares.
     """
 
-    within: Floats
-    true: Floats
-    weight: Floats
-    columns: NDArray[Any] | None
-    m: int
-    rows: float
-    mean: Floats
-    count: Floats
-    spread: float  # W
-
-    @classmethod
-    def of(cls, sample: Batch, squash: float) -> _Entries:
-        labels = sample.labels
+    def __init__(self, sample: Batch, squash: float) -> None:
+        labels, row_weight = sample.labels, sample.row_weights
         assert labels is not None
-        row_weight = sample.weights if len(sample.weights) else np.ones(sample.n)
-        columns = None
+        self.m, self.rows = sample.m, float(row_weight.sum())
+        self.columns: NDArray[Any] | None = None
         if sample.is_sparse:
             matrix, indicators = sample.values, labels.values
             rows = np.repeat(np.arange(sample.n), np.diff(matrix.indptr))
             columns, values = np.asarray(matrix.indices), np.asarray(matrix.data, dtype=np.float64)
             present = indicators[rows] == columns if labels.class_ids else indicators[rows, columns]
-            true, weight = np.asarray(present, dtype=np.float64).ravel(), row_weight[rows]
+            self.columns = columns
+            self.true, weight = np.asarray(present, dtype=np.float64).ravel(), row_weight[rows]
         else:
             values = np.asarray(sample.eta.array, dtype=np.float64)  # type: ignore[union-attr]
             indicators, places = labels.indicators(np.arange(sample.n, dtype=np.int64))
-            true = indicators[places].astype(np.float64)
+            self.true = indicators[places].astype(np.float64)
             weight = np.broadcast_to(row_weight[:, np.newaxis], values.shape)
         # A probability of zero is no candidate, and weighs nothing; one has no finite logit.
         near = np.clip(values, LEAST, MOST)
-        logits, weight = np.log(near) - np.log1p(-near), weight * (values > 0.0)
-        logits = squashed(logits, squash)
-        count = _by_label(columns, sample.m, weight)
-        mean = _by_label(columns, sample.m, weight * logits) / np.where(count > 0.0, count, 1.0)
-        within = logits - (mean if columns is None else mean[columns])
-        spread = float((weight * within**2).sum())
-        total = float(row_weight.sum())
-        return cls(within, true, weight, columns, sample.m, total, mean, count, spread)
+        logits = squashed(np.log(near) - np.log1p(-near), squash)
+        self.weight = weight * (values > 0.0)
+        self.count = self.by_label(self.weight)
+        occurs = np.where(self.count > 0.0, self.count, 1.0)
+        self.mean = self.by_label(self.weight * logits) / occurs
+        self.within = logits - (self.mean if self.columns is None else self.mean[self.columns])
+        self.spread = float((self.weight * self.within**2).sum())
 
     def by_label(self, values: Floats) -> Floats:
-        """Sums over the rows."""
-        return _by_label(self.columns, self.m, values)
+        """Sums over the rows, for each label."""
+        if self.columns is None:
+            return np.asarray(values.sum(axis=0))
+        return np.asarray(np.bincount(self.columns, values, self.m), dtype=np.float64)
 
     @property
     def start(self) -> Floats:
@@ -187,10 +177,3 @@ class _Entries:
             shared = np.zeros(CURVES)
             shared[free] = np.linalg.solve(left[np.ix_(free, free)], right[free])
         return np.concatenate((shared, (by_bias - shared @ crossed) / precision))
-
-
-def _by_label(columns: NDArray[Any] | None, m: int, values: Floats) -> Floats:
-    """Sums over the rows, for each label."""
-    if columns is None:
-        return np.asarray(values.sum(axis=0))
-    return np.asarray(np.bincount(columns, values, m), dtype=np.float64)

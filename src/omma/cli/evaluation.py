@@ -23,7 +23,7 @@ from omma.calibration.reliability import CalibrationCheck
 from omma.cli.options import make_policy, say
 from omma.comparison.arguments import BudgetedMetric
 from omma.comparison.choice import SIMPLE
-from omma.comparison.cross_fitting import TUNED, simple_rule
+from omma.comparison.cross_fitting import TUNED
 from omma.datasets.csv_text import spreadsheet_text
 from omma.datasets.matrices import file_ending, write_matrix
 from omma.datasets.scored import Scored
@@ -31,6 +31,7 @@ from omma.datasets.tables import NAMED_COLUMNS, SEPARATORS
 from omma.plots.choice import above
 from omma.policies import UnsupportedMetricError
 from omma.policies.base import whole_for
+from omma.policies.fixed import simple_rule
 from omma.policies.registry import REGISTRY
 from omma.tables import MISSING, UNSUPPORTED, Grid, GridEntry, fitting, text_grid
 from omma.unseen import everything_is_best
@@ -141,7 +142,7 @@ def run(
 
     def policy(name: str, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
         if name == "baseline" and at_most is not None:
-            return omma.FixedRule(simple_rule(None, at_most, batch.m))
+            return omma.FixedRule(simple_rule(None, batch.m, at_most))
         return make_policy(name, metric, k, prior, sample, at_most=at_most)
 
     def replayed(name: str, target: BudgetedMetric, prior: float) -> omma.Trace:

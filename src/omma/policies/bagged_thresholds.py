@@ -27,7 +27,6 @@ from omma.policies.thresholds import (
     RankedLabel,
     metric_of_label,
     ranked_labels,
-    row_weights,
     threshold_rule,
 )
 from omma.rows.batch import Batch
@@ -65,7 +64,7 @@ class CutTask:
     @classmethod
     def of(cls, policy: OMMA | Auto, sample: Batch) -> CutTask | None:
         """Rank the sample; None where cuts do not make a rule of the policy."""
-        metric, weight = policy.objective, row_weights(sample)
+        metric, weight = policy.objective, sample.row_weights
         if has_cuts(policy):
             return cls(list(ranked_labels(sample, range(sample.m))), weight, metric)
         two_classes = policy.budget == 1 and sample.m == 2 and sample.class_ids

@@ -183,11 +183,6 @@ def pooled(labels: Sequence[RankedLabel]) -> RankedLabel:
     )
 
 
-def row_weights(sample: Batch) -> Floats:
-    """The weight of each row: one where none were given."""
-    return sample.weights if len(sample.weights) else np.ones(sample.n)
-
-
 def ranked_labels(sample: Batch, labels: Iterable[int]) -> Iterator[RankedLabel]:
     """Rank the rows of some labels."""
     assert sample.labels is not None
@@ -196,7 +191,7 @@ def ranked_labels(sample: Batch, labels: Iterable[int]) -> Iterator[RankedLabel]
     entries = (np.ones(len(present)), (row_of, present))
     true_columns = sparse.csc_array(entries, shape=(sample.n, sample.m))
     missing = None if sample.labels.missing is None else sparse.csc_array(sample.labels.missing)
-    weight = row_weights(sample)
+    weight = sample.row_weights
     if sample.labels.known is not None:
         weight = np.where(sample.labels.known, weight, 0.0)
     eta: Any = sparse.csc_array(sample.values) if sample.is_sparse else sample.eta
@@ -219,7 +214,7 @@ def ranked_labels(sample: Batch, labels: Iterable[int]) -> Iterator[RankedLabel]
 
 def best_thresholds(sample: Batch, metric: LabelMetric, limits: tuple[Limit, ...]) -> Floats:
     """The threshold of each label that maximizes the mean of a metric over labels."""
-    weight = row_weights(sample)
+    weight = sample.row_weights
     labels, thresholds = [], []
     for label in ranked_labels(sample, range(sample.m)):
         cuts = label.cuts

@@ -164,6 +164,11 @@ class Batch:
         return self.eta.array[:, 0] if self.eta.vector else self.eta.array
 
     @property
+    def row_weights(self) -> NDArray[Any]:
+        """The weight of each row: one where none were given."""
+        return self.weights if len(self.weights) else np.ones(self.n)
+
+    @property
     def known(self) -> NDArray[np.bool_] | None:
         """Whether the labels of each row (or entry) are known; None where all of them are."""
         return None if self.labels is None else self.labels.entries_known

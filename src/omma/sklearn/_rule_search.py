@@ -35,6 +35,7 @@ from omma.limits import Limit
 from omma.metrics.scoring import value_with
 from omma.policies import OMMA, Auto, TunedThresholds
 from omma.policies.bagged_thresholds import bagged_rule, has_cuts
+from omma.policies.fixed import simple_rule
 from omma.replaying import Run, Sequence
 from omma.rows.batch import Batch
 from omma.rule import Rule
@@ -102,12 +103,6 @@ def _fold(
     return model, problem.eta(model, _safe_indexing(X, test))
 
 
-def usual_rule(policy: OMMA | Auto, m: int) -> Rule:
-    """What is decided without a metric: the threshold 0.5, or the most probable labels."""
-    k = policy.budget
-    return Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k, at_most=policy.at_most)
-
-
 def find_rule(
     policy: OMMA | Auto, sample: Batch, seed: int, zero_division: float = 0.0
 ) -> tuple[JudgedRule, History]:
@@ -171,11 +166,9 @@ class RuleSearch:
             return run, counts_of(run.state)
         # A table of costs looks at pairs of classes, which no state counts.
         assert sample.labels is not None
-        weights = sample.weights if len(sample.weights) else None
-        true, m = sample.labels.values, sample.m
-        return run, Counts.from_labels(
-            true, run.predictions, sample_weight=weights, n_labels=m, matrix=True
-        )
+        options: Any = {"sample_weight": sample.row_weights, "n_labels": sample.m}
+        true = sample.labels.values
+        return run, Counts.from_labels(true, run.predictions, matrix=True, **options)
 
     def judge(self, rule: Rule) -> JudgedRule:
         """Decide the whole sample by one rule."""
@@ -184,10 +177,8 @@ class RuleSearch:
         state = policy.init(sample.m)
         counted: list[tuple[Any, Counts]] = [(state, true)]
         if policy.soft:
-            weights = sample.weights if len(sample.weights) else None
-            estimates = Counts.from_labels(
-                self.estimates, run.predictions, sample_weight=weights, n_labels=sample.m
-            )
+            options: Any = {"sample_weight": sample.row_weights, "n_labels": sample.m}
+            estimates = Counts.from_labels(self.estimates, run.predictions, **options)
             # All labels came: where both are counted, they were on the same rows.
             counted = [(state, estimates), (state.labels, true), (state.known, estimates)]
         if self.calibration is not None:
@@ -200,7 +191,8 @@ class RuleSearch:
 
     def without_limits(self, state: State) -> JudgedRule:
         """The best of the usual rule, a rule that reproduces itself, and averaged cuts."""
-        usual = self.judge(usual_rule(self.policy, self.sample.m))
+        policy = self.policy
+        usual = self.judge(simple_rule(policy.budget, self.sample.m, policy.at_most))
         tried: list[JudgedRule] = []
         rule = self.policy.rule(state)
         seen: set[str] = set()

@@ -33,13 +33,14 @@ from omma.metrics.scoring import check_zero_division, value_with
 from omma.online import OnlineClassifier
 from omma.policies import OMMA, Auto
 from omma.policies.base import check_at_most
+from omma.policies.fixed import simple_rule
 from omma.policies.omma import auto_or_omma
 from omma.rows.arrays import read_weights
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._decision_scores import decision_scores
 from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, Problem, read_problem
-from omma.sklearn._rule_search import JudgedRule, find_rule, out_of_fold, usual_rule
+from omma.sklearn._rule_search import JudgedRule, find_rule, out_of_fold
 
 OWNER = "MetricClassifier"
 # Nearly always an array. Forests of many labels return a list of arrays; with that in the type,
@@ -317,8 +318,9 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             policy, estimator = self._policy(problem), clone(self.estimator)
             estimator.partial_fit(X, y, **fit_params)
             self._start(estimator, problem, policy)
-            rule = usual_rule(policy, problem.m).named(problem.names)
+            simple = simple_rule(policy.budget, problem.m, policy.at_most)
             history = ScoreHistory(np.empty(0, dtype=np.int64), np.empty(0))
+            rule = simple.named(problem.names)
             return self._publish(Counts.zeros(problem.m), rule, _num_samples(X), history)
         # Before the estimator has seen these rows: afterwards its probabilities would be too good.
         _, learner = self._decide_rows(X, labels, weights)
