@@ -5,9 +5,10 @@ import pytest
 from scipy import sparse
 
 import omma
-from omma.certificate.gap import bounds, doubt_of_metric
+from omma.certificate.gap import doubt_of_metric
 from omma.certificate.tangent import tangent
 from omma.metrics.base import state_of
+from omma.metrics.scoring import value_range
 
 ROWS, M = 6000, 6
 ETA, Y = omma.datasets.long_tail(n=ROWS, m=M, seed=0)
@@ -229,8 +230,8 @@ def test_nothing_above_the_highest_value_is_attainable():
         both = omma.metric("macro_recall") - 0.5 * omma.metric("macro_mcc")
         assert gap_of(both, eta, y, k=4).attainable <= 1.5
     own = omma.metrics.custom(lambda tp, fp, fn, tn: 3 * tp, average="macro", name="triple")
-    assert bounds(own) == (-np.inf, np.inf)
-    assert bounds(omma.metric("micro_f1") - 2 * omma.metric("multiclass_kappa") + 0 * own) == (
+    assert value_range(own) == (-np.inf, np.inf)
+    assert value_range(omma.metric("micro_f1") - 2 * omma.metric("multiclass_kappa") + 0 * own) == (
         -2,
         3,
     )

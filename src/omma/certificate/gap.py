@@ -10,6 +10,7 @@ from omma.kernels.certificate import KNOWN_W, ROWS_USED, SUM_W, SUM_WW
 from omma.metrics import Metric
 from omma.metrics.averages import Micro, OverClasses
 from omma.metrics.binary import Binary, Minimum
+from omma.metrics.scoring import value_range
 
 TWO_SIDED, ONE_SIDED = 1.959964, 1.644854  # of 95%, by the normal distribution
 TOO_FAR = 4.0  # standard errors by which labels may differ from what probabilities promise
@@ -87,7 +88,7 @@ def gap_from(
     labels that may not have occurred yet.
     """
     attainable, error = weighted_mean(sums[:, SUM_W:KNOWN_W])
-    attainable = min(attainable, bounds(metric)[1])
+    attainable = min(attainable, value_range(metric)[1])
     off, off_error = weighted_mean(sums[:, KNOWN_W:ROWS_USED])
     disagreement = off / off_error if off_error > 0 else math.nan
     rows = int(sums[:, ROWS_USED].sum())
@@ -123,18 +124,6 @@ def effective_rows(sums: NDArray[np.float64]) -> float:
     """The effective number of rows, (Σw)² / Σw²: as many of equal weight tell as much."""
     squares = float(sums[:, SUM_WW].sum())
     return float(sums[:, SUM_W].sum()) ** 2 / squares if squares > 0.0 else 0.0
-
-
-def bounds(metric: Metric) -> tuple[float, float]:
-    """The lowest and the highest value of a metric, as far as they are known."""
-    low = high = 0.0
-    for weight, part in metric.parts:
-        ends = (-math.inf, math.inf)
-        if is_of_catalogue(part):
-            ends = (-1.0 if part.name.endswith(("mcc", "kappa")) else 0.0, 1.0)
-        low += min(weight * end for end in ends) if weight else 0.0
-        high += max(weight * end for end in ends) if weight else 0.0
-    return low, high
 
 
 def is_of_catalogue(metric: Metric) -> bool:

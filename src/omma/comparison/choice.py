@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from omma._validate import nearest
 from omma.calibration.reliability import CalibrationCheck
-from omma.comparison.intervals import Range
+from omma.comparison.resampling import Range
 from omma.limits import LimitStatus
 from omma.rule import Rule
 from omma.tables import MISSING, Grid, text_grid, to_html

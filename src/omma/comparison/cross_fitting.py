@@ -16,14 +16,14 @@ from omma._validate import check_positive_int, check_seed, shown
 from omma.calibration.reliability import CalibrationCheck
 from omma.comparison.arguments import read_metrics, read_rows
 from omma.comparison.choice import SIMPLE, Candidate, Choice, PerLabel
-from omma.comparison.intervals import estimates
-from omma.comparison.resampling import Resampler
+from omma.comparison.resampling import Resampler, estimates
 from omma.counts import Counts
 from omma.evaluation import replay
 from omma.limits import Limit, LimitStatus, read_limits
 from omma.metrics import Macro, Metric, OverClasses, metric as find_metric
 from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
 from omma.policies.base import check_task
+from omma.policies.fixed import simple_rule
 from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rule import Rule
@@ -177,12 +177,12 @@ def choose(
         calibration = _calibration(data, goal, split, decisions.get(TRUSTING))
 
     sample = Resampler(data, list(decisions.values()), goal.objective, seed)
-    parts = [JudgedRows(data, list(decisions.values()), sample)]
+    samples = [sample]
     for fold in split if limits else ():
-        rows, decided = data.take(fold), [matrix[fold] for matrix in decisions.values()]
-        parts.append(JudgedRows(rows, decided, Resampler(rows, decided, goal.objective, seed)))
+        decided = [matrix[fold] for matrix in decisions.values()]
+        samples.append(Resampler(data.take(fold), decided, goal.objective, seed))
     statuses = [
-        tuple(_status(limit, rule, *parts) for limit in limits) for rule in range(len(makers))
+        tuple(_status(limit, rule, *samples) for limit in limits) for rule in range(len(makers))
     ]
     missed = np.array([sum(status.missed_by for status in of_rule) for of_rule in statuses])
     # Limits come first; of equal rules the simplest, which is first, is the best.
@@ -225,10 +225,9 @@ def _with_labels(data: Batch) -> tuple[Batch, list[str]]:
         usable = data.labels.known
         skipped = data.n - int(usable.sum())
         notes.append(f"{skipped:,} of {data.n:,} rows have no labels and were skipped.")
-    if len(data.weights):
-        if not data.weights[usable].any():
-            raise ValueError("weights of choose must not all be 0")
-        usable = usable & (data.weights > 0)
+    usable = usable & (data.row_weights > 0)
+    if not usable.any():
+        raise ValueError("weights of choose must not all be 0")
     return (data if usable.all() else data.take(usable).ready()), notes
 
 
@@ -248,7 +247,7 @@ def _folds(n: int, folds: int, seed: int) -> Folds:
 def _makers(goal: Auto, m: int, frank_wolfe: bool) -> Iterator[Maker]:
     """All rules that a goal has, the simplest first: of equal rules the first is the best."""
     metric, k, at_most, limits = goal.objective, goal.budget, goal.at_most, goal.limits or None
-    simple = simple_rule(k, at_most, m)
+    simple = simple_rule(k, m, at_most)
     yield Maker(SIMPLE, "0.5 threshold" if k is None else f"top-{k} rule", lambda batch: simple)
     if k is None and at_most is None:
         with suppress(UnsupportedMetricError):  # no thresholds can be found one label at a time
@@ -279,11 +278,6 @@ def _makers(goal: Auto, m: int, frank_wolfe: bool) -> Iterator[Maker]:
     )
 
 
-def simple_rule(k: int | None, at_most: int | None, m: int) -> Rule:
-    """The threshold 0.5, or the k most probable of m labels."""
-    return Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k, at_most=at_most)
-
-
 def _out_of_fold(data: Batch, folds: Folds, make: Callable[[Batch], Rule]) -> Any:
     """Decisions on every row, by rules that were made of the rows of other folds."""
     # A matrix even of one label, whose probabilities may come as a vector.
@@ -297,38 +291,28 @@ def _out_of_fold(data: Batch, folds: Folds, make: Callable[[Batch], Rule]) -> An
     return sparse.csr_array(sparse.vstack(decisions, format="csr")[order])
 
 
-class JudgedRows(NamedTuple):
-    """Rows, the out-of-fold decisions of each rule on them, and their counts."""
-
-    data: Batch
-    decisions: list[Any]
-    sample: Resampler
-
-    def counts(self, limit: Limit, rule: int) -> tuple[Counts, Counts]:
-        """The counts that give the value of a limit, and those that give its standard error."""
-        counts = self.sample.counts(rule)
-        if limit.needs_labels:
-            # The error of a rate is by the labels that were seen, not by counts in proportion.
-            tp, predicted, positive, rows = self.sample.known(rule)
-            n = float(rows.mean() if limit.over_all else rows[limit.index or 0])
-            return counts, Counts(tp, predicted, positive, n)
-        # What is predicted is known of all labels, whether they are or not.
-        data = self.data
-        weights = np.asarray(data.weights) if len(data.weights) else np.ones(data.n)
-        none = np.zeros(data.m)
-        counts = Counts(none, weights @ self.decisions[rule], none, counts.n)
-        return counts, counts
+def _limit_counts(limit: Limit, sample: Resampler, rule: int) -> tuple[Counts, Counts]:
+    """The counts that give the value of a limit, and those that give its standard error."""
+    counts = sample.counts(rule)
+    if limit.needs_labels:
+        # The error of a rate is by the labels that were seen, not by counts in proportion.
+        tp, predicted, positive, rows = sample.known(rule)
+        n = float(rows.mean() if limit.over_all else rows[limit.index or 0])
+        return counts, Counts(tp, predicted, positive, n)
+    none = np.zeros(sample.m)
+    counts = Counts(none, sample.everywhere[rule], none, counts.n)
+    return counts, counts
 
 
-def _status(limit: Limit, rule: int, whole: JudgedRows, *folds: JudgedRows) -> LimitStatus:
+def _status(limit: Limit, rule: int, whole: Resampler, *folds: Resampler) -> LimitStatus:
     """How a limit stands by the out-of-fold decisions of a rule, and how surely.
 
     The rule to deploy is made once more, and differs from those of the folds as they differ from
     each other: their spread beyond what chance makes of the rows of a fold counts as error, too.
     """
-    counts, seen = whole.counts(limit, rule)
+    counts, seen = _limit_counts(limit, whole, rule)
     error, draws = limit.error(seen), limit.draws(seen)
-    values = np.array([limit.value(part.counts(limit, rule)[0]) for part in folds])
+    values = np.array([limit.value(_limit_counts(limit, fold, rule)[0]) for fold in folds])
     values = values[~np.isnan(values)]  # 0/0, as precision where nothing was predicted
     if len(values) > 1 and error > 0.0:
         of_rules = max(values.var(ddof=1) - len(folds) * error**2, 0.0)

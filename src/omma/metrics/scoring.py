@@ -1,4 +1,7 @@
-"""Scores of predictions: indicators, classes, text or label sets against true labels."""
+"""Scores of predictions against true labels: indicators, classes, text or label sets.
+
+Here, too, is what a metric can be at all: its range.
+"""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +16,8 @@ from omma._validate import shown
 from omma.counts import Counts
 from omma.metrics.averages import KINDS, Macro, OverClasses, Sum
 from omma.metrics.base import OF_CLASSES, Metric
-from omma.metrics.binary import RECALL, mean_of
+from omma.metrics.binary import RECALL, Binary, Minimum, mean_of
+from omma.metrics.costs import Costs
 from omma.rows.frames import check_same_rows, is_label_sets, open_table
 
 
@@ -160,3 +164,25 @@ def value_skipping(metric: Metric, counts: Counts) -> float:
     if len(defined) < 2:
         return float(defined[0]) if len(defined) else math.nan
     return float(mean_of(mean, defined))
+
+
+def value_range(metric: Metric) -> tuple[float, float]:
+    """The lowest and the highest value of a metric, as far as that is known.
+
+    >>> import omma
+    >>> value_range(omma.metric("macro_f1")), value_range(omma.metric("micro_mcc"))
+    ((0.0, 1.0), (-1.0, 1.0))
+    >>> value_range(omma.metric("macro_recall") - omma.metric("macro_mcc"))
+    (-1.0, 2.0)
+    """
+    if isinstance(metric, Sum):
+        # A part without weight may be unbounded: 0 · ∞ is no number.
+        parts = [(weight, value_range(part)) for weight, part in metric.parts if weight]
+        ends = [sorted((weight * low, weight * high)) for weight, (low, high) in parts]
+        return sum(low for low, _ in ends), sum(high for _, high in ends)
+    if isinstance(metric, Costs):
+        return float(metric.worth.min()), float(metric.worth.max())
+    of = getattr(metric, "of", metric)  # a mean over labels has the range of a label's metric
+    if not isinstance(of, Binary | Minimum | OverClasses):
+        return -math.inf, math.inf  # of a metric that a user wrote
+    return (-1.0 if of.name.endswith(("mcc", "kappa")) else 0.0), 1.0

@@ -17,6 +17,7 @@ from omma.counts import Counts
 from omma.limits import LimitStatus
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
+from omma.metrics.scoring import value_with
 from omma.online.codec import Decision
 from omma.policies import OMMA, Auto
 from omma.policies.base import check_at_most
@@ -30,7 +31,6 @@ from omma.river.metric import (
     is_multi,
     is_single,
     refuse_for_streams,
-    value_of,
 )
 from omma.river.waiting import WaitingRows
 
@@ -196,7 +196,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         counts = self.counts
         if counts is None or counts.n <= 0:
             return None
-        return value_of(self._metric, counts)
+        return value_with(self._metric, counts, 0.0)
 
     @property
     def limits(self) -> tuple[LimitStatus, ...]:

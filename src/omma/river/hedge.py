@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from omma.counts import Counts
 from omma.metrics import Metric
-from omma.river.metric import value_of
+from omma.metrics.scoring import value_with
 
 HALF_LIFE = 1000  # rows after which a decision counts half
 WAIT = 100  # first rows that are decided as the model does: nobody knows much yet
@@ -181,7 +181,7 @@ class Hedge:
 
     def _value(self, cells: Floats, n: float) -> float:
         tp, predicted, positive = cells
-        return value_of(self.metric, Counts(tp, predicted, positive, n))
+        return value_with(self.metric, Counts(tp, predicted, positive, n), 0.0)
 
 
 def of_recalls(metric: Metric) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Hashable, Iterator
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from river import base, metrics
 
 from omma import metrics as own
@@ -14,6 +13,7 @@ from omma._validate import check_number, shown
 from omma.counts import Counts
 from omma.metrics.base import OF_CLASSES
 from omma.metrics.names import MetricName
+from omma.metrics.scoring import value_with
 
 TP, PREDICTED, POSITIVE, LISTED = range(4)  # LISTED counts the rows that speak of a label
 USUAL = frozenset({bool, int, str})  # types of labels; to ask for others takes a while
@@ -127,7 +127,7 @@ class Metric(metrics.base.ClassificationMetric):
         """
         if self._rows <= 0:
             return 0.0
-        return value_of(self._own, self.counts, self.zero_division)
+        return value_with(self._own, self.counts, self.zero_division)
 
     @property
     def counts(self) -> Counts:
@@ -192,17 +192,6 @@ class Metric(metrics.base.ClassificationMetric):
 
     def __repr__(self) -> str:
         return f"{self._own.name}: {self.get():{self._fmt}}"
-
-
-def value_of(metric: own.Metric, counts: Counts, zero_division: float = 0.0) -> float:
-    """The metric of some counts, also while only one class is known."""
-    if metric.multiclass and counts.m == 1:
-        if metric.single_label:
-            return zero_division  # there is no chance to be better than
-        twice = np.repeat((counts.tp, counts.predicted, counts.positive), 2, axis=1)
-        tp, predicted, positive = twice  # a second class as good as the only one
-        counts = Counts(tp, predicted, positive, 2 * counts.n)
-    return metric.value(counts, zero_division)
 
 
 def refuse_for_streams(owner: str, metric: own.Metric) -> None:
