@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -41,7 +41,7 @@ from omma.online.reading import (
     weights_of,
 )
 from omma.online.stats import stats_of
-from omma.online.waiting import REFUSALS, Refusals, Waiting, read_ids
+from omma.online.waiting import REFUSALS, Waiting, read_ids
 from omma.policies import Policy
 from omma.policies.base import fit_first
 from omma.rows.arrays import HEAVIEST, plain_array, read_probabilities
@@ -155,159 +155,9 @@ class OnlineClassifier:
         self._waiting = Waiting(
             self.n_labels, limit=max_waiting, max_age=max_age, max_seconds=max_seconds
         )
-        self._refused = Refusals(dict.fromkeys(REFUSALS, 0))
+        self._refused = dict.fromkeys(REFUSALS, 0)
         self._seen: tuple[Counts, Rule] | None = None  # at the last call of stats
         self._prepare()
-
-    def _prepare(self) -> None:
-        """Set up what follows from the rest, here and wherever the learner is unpickled."""
-        self._lock = threading.RLock()  # counting is one thing at a time; deciding needs no lock
-        self._journal: Any = None
-        self._engine = self.policy.engine(self._state)
-        self._waiting.evicted = self._forgotten
-        metric, k, state = self.metric, self.policy.budget, self._state
-        self._soft = state.labels is not None  # decisions look at probabilities, which count, too
-        has_gap = self._certificate is not None
-        self._keeps_eta = self.policy.needs_eta or has_gap
-        one_class = k == 1 and metric is not None and metric.multiclass
-        self._class_names = np.array(self.names) if self.names and one_class else None
-        # What is counted when a row is decided need not wait with it.
-        corrects = state.known is not None or state.calibration is not None
-        self._keeps_eta_late = has_gap or corrects or (self.policy.needs_eta and not self._soft)
-        # With costs every label is a candidate; with k = m every label is predicted.
-        costs = metric is not None and metric.needs_matrix
-        is_scarce = k is not None and k < self.n_labels and not costs
-        self._candidate_checks = CANDIDATE_CHECKS if is_scarce else 0
-        # Whether the engine alone counts a row, and checks its labels.
-        single_label = metric is not None and metric.single_label
-        self._is_simple = not (single_label or costs or has_gap)
-        self._row_shape = (self.n_labels,)
-
-    @property
-    def state(self) -> Any:
-        """Everything that the policy has counted. You may assign a state of the same policy."""
-        return self._state
-
-    @state.setter
-    def state(self, state: Any) -> None:
-        self._state, self._engine = state, self.policy.engine(state)
-
-    @property
-    def counts(self) -> Counts:
-        """Counts of true labels and predictions so far, without the prior."""
-        with self._lock:
-            counts = counts_of(self.state)
-            counts.matrix = None if self._pairs is None else self._pairs.copy()
-        return counts
-
-    @property
-    def value(self) -> float | None:
-        """The metric over all labelled rows so far; None before the first one.
-
-        With ``seen="predicted"``, a metric that needs unseen labels is an ``EstimatedValue``: a
-        float that says how it was estimated. ``expected_value`` needs no labels.
-        """
-        if self.metric is None:
-            raise ValueError(
-                f"{self.policy!r} has no metric of its own: pass metric= to OnlineClassifier"
-            )
-        counts = self.counts
-        if not counts.n > 0:
-            return None
-        warn_of_selection("learner.value", self.metric, self.policy, self._state)
-        return reported_value(self.metric, counts, self._state)
-
-    @property
-    def expected_value(self) -> float | None:
-        """The metric that the probabilities expect, without labels.
-
-        The estimate is as good as the probabilities, which ``omma.Auto`` calibrates. None if the
-        policy counts labels only, and before the first row.
-
-        >>> import omma
-        >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
-        >>> learner = omma.OnlineClassifier(omma.Auto("macro_f1"), n_labels=5)
-        >>> for row in eta:
-        ...     _ = learner.predict(row)
-        ...     learner.update(None)
-        >>> learner.value, 0.5 < learner.expected_value < 0.8
-        (None, True)
-        """
-        with self._lock:
-            return self.policy.expected_value(self.state, self.metric)
-
-    @property
-    def gap(self) -> Gap | None:
-        """How much could still be gained, with its standard error; see "The optimality gap".
-
-        None without ``gap=True``, and before about twenty rows with a weight above 0.
-
-        >>> import omma
-        >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
-        >>> policy = omma.Threshold(0.5)
-        >>> learner = omma.OnlineClassifier(policy, 5, metric="macro_gmean", gap=True)
-        >>> for row, true in zip(eta, y):
-        ...     prediction = learner.predict(row)
-        ...     learner.update(true)
-        >>> learner.gap.interval[0] > 0  # 0.5 is the wrong threshold for it
-        True
-        >>> learner.gap.heuristic
-        False
-        """
-        return None if self._certificate is None else self._certificate.gap(self.value)
-
-    @property
-    def limits(self) -> tuple[LimitStatus, ...]:
-        """The status of each limit of the policy: value so far, price, and whether it holds.
-
-        >>> import omma
-        >>> policy = omma.Auto("f1", subject_to="predicted_rate <= 0.02")
-        >>> learner = omma.OnlineClassifier(policy, n_labels=1)
-        >>> print(*learner.limits)
-        predicted_rate <= 0.02: nothing to judge it by yet
-        """
-        with self._lock:
-            return limit_statuses(self.policy.limits, self.state)
-
-    @property
-    def rule(self) -> Rule:
-        """The rule that decides the next row; with limits, the rule to deploy.
-
-        With limits, the rule uses the mean of each price over the rows so far, because prices
-        fluctuate from row to row. What ``Auto`` has learned of calibration is part of its
-        thresholds; "Explain one decision" in the documentation shows both apart.
-        """
-        return self.policy.rule(self.state).named(self.names)
-
-    def stats(self, *, peek: bool = False) -> dict[str, Any]:
-        """Statistics as plain data: rows decided, learned, dropped and refused, and the value.
-
-        - ``rows``: the weight of the rows that decisions depend on; ``labels``: the weight of the
-          labelled rows in ``value``.
-        - ``decided``, ``waiting``, ``dropped``: numbers of rows with ids.
-        - ``recent_value``, ``moved``: changes since the last call without ``peek``.
-        - ``window_value``: the value over the rows that decisions depend on, with ``omma.Window``
-          and ``omma.Forgetting``.
-        - ``calibration_error``: the distance between mean calibrated probabilities and label rates,
-          if probabilities are counted.
-        - ``limits``: the status of ``subject_to``.
-
-        >>> import omma
-        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2, names=["a", "b"])
-        >>> prediction = learner.predict([0.9, 0.2], id="first")
-        >>> learner.update([1, 0], id="first")
-        >>> stats = learner.stats()
-        >>> stats["labels"], stats["waiting"], stats["recent_value"]
-        (1.0, 0, 0.5)
-        """
-        with self._lock:
-            now, before = (self.counts, self.rule), self._seen
-            if before is None:
-                fresh = self.policy.init(self.n_labels)
-                before = (Counts.zeros(self.n_labels), self.policy.rule(fresh))
-            if not peek:
-                self._seen = now
-            return stats_of(self, now, before)
 
     # Deciding
 
@@ -384,7 +234,7 @@ class OnlineClassifier:
             self._last, answer = self._decide(eta)
             return answer
         # Under the lock: the row is decided on the counts to which its own are added.
-        with self._lock, self._refused:
+        with self._lock, self._counted_refusals():
             keys = read_ids("predict", id, ids)
             for key in keys:
                 self._waiting.check_free(key)
@@ -395,106 +245,6 @@ class OnlineClassifier:
             events = [EventRow(*row) for row in zip(keys, rows, strict=True)]
             self._commit(Event(DECIDED, events, self._waiting.now))
         return answer
-
-    def _check_candidates(self, eta: Any) -> None:
-        """Say once where a budget exceeds the candidates; only the first rows are looked at."""
-        k = self.policy.budget
-        self._candidate_checks -= 1
-        values = open_table("predict", "eta", eta).values
-        if not sparse.issparse(values):
-            values = plain_array("eta of predict", values, hint="")
-        if k is None or values.dtype.kind not in "fiub":
-            return
-        if values.ndim == 2 and values.shape[1] == self.n_labels:
-            if warn_of_rows("predict", read_probabilities("predict", values), k, stacklevel=5):
-                self._candidate_checks = 0
-        elif values.shape == self._row_shape and (candidates := candidates_of(values)) < k:
-            self._candidate_checks = 0
-            warn_of_row("predict", candidates, k)
-
-    def _decide(self, eta: Any) -> tuple[Decision, Any]:
-        """Decide one row or several: what waits for labels, and the answer in eta's own kind.
-
-        What waits is a copy, as callers may use their buffers again.
-        """
-        m, keeps = self.n_labels, self._keeps_eta
-        row: Any
-        if type(eta) is list:
-            eta = plain_array("eta of predict", eta, hint="")
-        if (
-            type(eta) is np.ndarray
-            and eta.dtype is FLOAT64
-            and eta.shape == self._row_shape
-            and eta.flags.carray
-        ):  # the usual case: nothing is to be converted
-            prediction = self._engine.decide(eta)
-            row = eta.copy() if keeps else None
-            # As Decision(prediction, row), without the time that its defaults take.
-            return tuple.__new__(Decision, (prediction, row, False, None, None)), prediction.copy()
-        table = self._open("predict", "eta", eta)
-        values = table.values
-        if m == 1:
-            refuse_two_columns(values, self.metric)
-        row = quick_csr_row(values, m)
-        if row is None or row[1].dtype is not FLOAT64:
-            row = single_row("predict", values, m)
-        if row is None:
-            prediction = self.policy.decide_rows(self._state, values)
-            answer = prediction.copy()
-            copied = values.copy() if sparse.issparse(values) else np.array(values)
-        elif isinstance(row, tuple):
-            try:
-                prediction = self._engine.decide(row)
-            except UnsortedError:  # ids as they are stored need not rise
-                row = probability_rows("predict", values, True, m)[0]
-                prediction = self._engine.decide(row)
-            answer = csr_of_ids(prediction, m, type(values.tocsr()))
-            copied = (row[0].copy(), row[1].copy())
-        else:
-            prediction = self._engine.decide(row)
-            is_number = m == 1 and np.ndim(values) == 0
-            answer = np.int8(prediction[0]) if is_number else prediction.copy()
-            copied = row.copy()
-        # Names that a frame brings are the learner's once a row is learned.
-        names = table.names if table.is_named else None
-        eta_to_learn = copied if keeps else None
-        decision = Decision(prediction, eta_to_learn, table.is_reordered, names, table.index)
-        return decision, table.restore_type(answer)
-
-    def _open(self, owner: str, parameter: str, values: Any, row: bool = True) -> InputTable:
-        """Values of any library, in the order of the names; a series is one row of many labels."""
-        is_row = row and self.n_labels > 1
-        return open_table(owner, parameter, values, self._label_names(), row=is_row)
-
-    def _label_names(self) -> Names | None:
-        """The names of the labels: the learner's, or else those of the frame decided last."""
-        return self._last.names if self.names is None and self._last is not None else self.names
-
-    def _rows_index(self, values: Any, rows: int) -> Any:
-        """The pandas index of rows; that of one row as a series holds names of labels."""
-        if self.n_labels > 1 and rows == 1 and not hasattr(values, "columns"):
-            return None
-        return index_of(values)
-
-    def _rows(self, owner: str, decision: Decision) -> list[Decision]:
-        """A decision on a matrix as one on each of its rows."""
-        if decision.is_sparse or decision.prediction.shape == self._row_shape:
-            return [decision]
-        prediction, eta, moved = decision[:3]
-        return decisions_of(owner, prediction, eta, self.n_labels, moved)
-
-    @property
-    def waiting(self) -> Waiting:
-        """The decisions that wait for their labels by id (read only).
-
-        >>> import omma
-        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2, max_waiting=2)
-        >>> for name in ("a", "b", "c"):
-        ...     prediction = learner.predict([0.9, 0.2], id=name)
-        >>> list(learner.waiting), learner.waiting.forgotten
-        (['b', 'c'], 1)
-        """
-        return self._waiting
 
     # Learning
 
@@ -560,7 +310,7 @@ class OnlineClassifier:
             check_seen("update", seen, audited)
         with self._lock:
             if id is not None or ids is not None:
-                with self._refused:
+                with self._counted_refusals():
                     if prediction is not None or eta is not None or (y is None and seen is None):
                         raise ValueError(
                             "update with an id must be given y, and neither prediction nor eta, "
@@ -592,244 +342,168 @@ class OnlineClassifier:
             if prediction is None:
                 self._last = None
 
-    def _quick_decision(self, prediction: Any) -> Decision | None:
-        """A row of indicators that is handed back; None leaves any other to ``decisions_of``."""
-        if type(prediction) is not np.ndarray or prediction.shape != self._row_shape:
-            return None
-        is_ready = prediction.dtype.char == "b" and prediction.flags.carray
-        return Decision(prediction) if is_ready and not self._keeps_eta else None
+    # What was learned
 
-    def _quick_labels(self, y: Any, prediction: Any) -> NDArray[Any] | None:
-        """The labels of one row in a usual form; None leaves any other to ``labels_of``."""
-        m = self.n_labels
-        if prediction.dtype.char != "b":  # label ids, not int8 indicators
-            return quick_label_ids(y, m)
-        if prediction.shape != self._row_shape:
-            return None
-        if type(y) is int:
-            by_place = m > 1 and self.policy.budget is not None and self._label_names() is None
-            return class_indicators(y, m) if by_place and 0 <= y < m else None
-        return quick_indicators(y, m)
+    @property
+    def value(self) -> float | None:
+        """The metric over all labelled rows so far; None before the first one.
 
-    def _decided_rows(
-        self, prediction: Any, eta: Any, y: Any, weight: Any
-    ) -> tuple[list[Decision], Names | None]:
-        """What was decided last, or a prediction that is handed back; and the names it came with.
-
-        Labels and weights are looked at only for the index of their rows.
+        With ``seen="predicted"``, a metric that needs unseen labels is an ``EstimatedValue``: a
+        float that says how it was estimated. ``expected_value`` needs no labels.
         """
-        last, m, names = self._last, self.n_labels, None
-        if self._class_names is not None and np.asarray(prediction).dtype.kind in "US":
-            prediction = indicators_of_names(prediction, self._class_names)
-        first = self._open("update", "prediction", prediction)
-        second = self._open("update", "eta", eta)
-        moved = first.is_reordered or second.is_reordered
-        if prediction is not None:
-            if eta is None and self._keeps_eta:
-                why = "which learns from it" if self.policy.needs_eta else "whose gap needs it"
-                raise ValueError(
-                    f"eta of update must be given with prediction= for {self.policy!r}, {why}"
-                )
-            # Not a decision of ours: every number of it is looked at.
-            rows = decisions_of("update", first.values, second.values, m, moved)
-            index = self._rows_index(prediction, len(rows))
-        elif last is None:
+        if self.metric is None:
             raise ValueError(
-                "update of OnlineClassifier must come after predict, or be given prediction="
+                f"{self.policy!r} has no metric of its own: pass metric= to OnlineClassifier"
             )
-        else:
-            names, index, moved = last.names, last.index, moved or last.moved
-            rows = self._rows("update", last)
-            if eta is not None:  # in place of those that were kept
-                decided = csr_of_ids(last.prediction, m) if last.is_sparse else last.prediction
-                rows = decisions_of("update", decided, second.values, m, moved)
-        others = {"eta": eta, "y": y, "weight": weight}
-        indexes = {name: self._rows_index(of_rows, len(rows)) for name, of_rows in others.items()}
-        check_same_indexes("update", {"prediction": index, **indexes})
-        return rows, names
+        counts = self.counts
+        if not counts.n > 0:
+            return None
+        warn_of_selection("learner.value", self.metric, self.policy, self._state)
+        return reported_value(self.metric, counts, self._state)
 
-    def _learn(
-        self,
-        keys: list[Id] | None,
-        rows: list[Decision],
-        y: Any,
-        weight: Any,
-        seen: str | None,
-        audited: Any,
-        names: Names | None = None,
-    ) -> None:
-        """Count the labels of decisions, by their ids or without; all is checked before."""
-        others = "predictions" if keys is None else "ids"
-        labels, own_names = self._read_labels(y, rows, others, seen)
-        weights = weights_of(weight, len(rows))
-        if keys is not None and self._soft and any(number != 1.0 for number in weights):
-            raise ValueError(
-                "weight of update must be 1 with an id and feedback='estimates': the probabilities "
-                f"were counted when the row was decided, got {shown(weight)}"
-            )
-        audits = self._audits(rows, weights, seen, audited)
-        self._take_names(own_names or names)
-        parts: tuple[Any, ...] = (keys or [None] * len(rows), rows, labels, weights, audits)
-        events = [EventRow(*row) for row in zip(*parts, strict=True)]
-        if keys is None:
-            self._commit(Event(COUNTED, events))
-        else:
-            self._commit(Event(LABELLED, events, self._waiting.now))
+    @property
+    def expected_value(self) -> float | None:
+        """The metric that the probabilities expect, without labels.
 
-    def _audits(
-        self, rows: list[Decision], weights: list[float], seen: str | None, audited: Any
-    ) -> list[float]:
-        """What audits weigh in rows, where labels are seen because of decisions; else zeros."""
-        if seen is None:
-            return [0.0] * len(rows)
-        check_policy("update", self.policy, self.metric)
-        if any(row.eta is None for row in rows):
-            raise ValueError(
-                f"seen='predicted' of update needs probabilities, which {self.policy!r} does not "
-                "keep: pass eta=, or use omma.Auto"
-            )
-        flags = read_audited("update", audited, len(rows))
-        unseen = self._state.unseen
-        counted = np.zeros(2) if unseen is None else unseen.rows.copy()
-        audits = Unseen(np.zeros((3, 0)), counted).audit_weights(flags, np.array(weights))
-        return list(map(float, audits))
+        The estimate is as good as the probabilities, which ``omma.Auto`` calibrates. None if the
+        policy counts labels only, and before the first row.
 
-    def _read_labels(
-        self, y: Any, rows: list[Decision], others: str, seen: str | None
-    ) -> tuple[list[Any], Names | None]:
-        """True labels of each row, laid out as its decision is, and the names they came with."""
-        count, m, moved = len(rows), self.n_labels, any(row.moved for row in rows)
-        if count == 1 and self._is_simple and not moved:
-            labels = self._quick_labels(y, rows[0].prediction)
-            if labels is not None:
-                # What is written down must be right; else the engine looks before it counts.
-                if self._journal is not None and not rows[0].is_sparse:
-                    refuse_indicators("update", "y", labels)
-                return [labels], None
-        table = self._open("update", "y", y, row=count == 1)
-        if is_label_sets(table.values):
-            table = replace(table, values=indicators_of_sets("update", "y", table.values, None, m))
-        has_ids = are_ids(table.values, count, m)
-        true, _ = read_classes("update", table, moved, are_ids=has_ids)
-        # Decisions that waited by id may be of dense rows and of sparse ones.
-        can_miss = seen is not None or (self._soft and not self.policy.needs_labels)
-        by_layout = {
-            is_sparse: labels_of(true, count, is_sparse, m, self.policy, self.metric, can_miss)
-            for is_sparse in {row.is_sparse for row in rows}
-        }
-        for labels_of_rows in by_layout.values():
-            check_as_many("update", "y", len(labels_of_rows), others, count)
-        return [by_layout[row.is_sparse][place] for place, row in enumerate(rows)], table.names
-
-    # Counting, and the journal
-
-    def _take_names(self, names: Names | None) -> None:
-        if names is not None and names != self.names:
-            self._commit(Event(NAMED, [], names=names))
-
-    def _commit(self, event: Event) -> None:
-        """Write an event to the journal, if there is one, and then count it."""
-        if self._journal is None:
-            self._apply(event)
-        else:
-            with self._journal.record(codec.encode(event, self.n_labels)):
-                self._apply(event)
-
-    def _apply(self, event: Event) -> None:
-        """Change what an event says: one that has just been recorded, or one of a journal."""
-        if event.kind == NAMED:
-            self.names = event.names
-            return
-        # At the moment that is written down: no decision may grow too old meanwhile.
-        with self._waiting.at(event.time):
-            key: Any
-            for key, decision, labels, weight, audit in event.rows:
-                if event.kind == DECIDED:
-                    self._wait(key, decision)
-                elif event.kind == LABELLED:
-                    waited = self._waiting.get(key) if decision is None else decision
-                    # Labels that the engine refuses leave the decision waiting.
-                    self._count(waited, labels, weight, late=True, audit=audit)
-                    self._waiting.drop(key)
-                else:
-                    self._count(decision, labels, weight, audit=audit)
-
-    def _wait(self, key: Any, decision: Any) -> None:
-        """Let a decision wait; where decisions look at probabilities, these count now."""
-        if self._soft:
-            self._engine.learn(decision.eta, None, decision.prediction, 1.0)
-        else:
-            self._engine.drew()  # policies that draw rules draw another for the next row
-        eta = decision.eta if self._keeps_eta_late else None
-        self._waiting.put(key, Decision(decision.prediction, eta, decision.moved))
-
-    def _count(
-        self, decision: Any, labels: Any, weight: float, late: bool = False, audit: float = 0.0
-    ) -> None:
-        """Count the labels of one row."""
-        row, chosen = decision.eta, decision.prediction
-        if audit:
-            self._state.allow_unseen()
-            self._state.audits += (weight, weight * (audit > 0.0))
-        self._engine.learn(row, labels, chosen, weight, late=late, audit=audit)
-        if self._pairs is not None and labels is not None:
-            is_sparse = decision.is_sparse
-            pair = (labels, chosen) if is_sparse else map(np.flatnonzero, (labels, chosen))
-            self._pairs[np.ix_(*pair)] += weight
-        if self._certificate is not None and row is not None:
-            # A gap is of whole rows.
-            whole = None if isinstance(labels, PartlyKnown) or audit < 0.0 else labels
-            if whole is not None and not decision.is_sparse:
-                whole = np.flatnonzero(whole).astype(np.int32)
-            self._certificate.step(row, whole, weight)
-
-    def _forgotten(self, decision: Decision) -> None:
-        """A decision whose labels never came: the gap still learns from its probabilities."""
-        if self._certificate is not None and self._soft:
-            self._certificate.step(decision.eta, None, 1.0)
-
-    def _redo(self, content: bytes) -> None:
-        """Do again what an event of a journal says; refuse one that no learner can have had."""
-        event = codec.decode(content, self.n_labels)
-        with self._waiting.at(event.time):
-            for key, decision, labels, _, audit in event.rows:
-                if decision is None:
-                    decision = self._waiting.get(key)  # type: ignore[arg-type]
-                else:
-                    self._check_decision(decision, self._keeps_eta)
-                true = labels.true if isinstance(labels, PartlyKnown) else labels
-                if event.kind != DECIDED and true is None and not (self._soft or audit):
-                    raise ValueError("a row without labels")
-                if audit and decision.eta is None:
-                    raise ValueError("labels seen where predicted, and no probabilities")
-                # Kernels follow ids where the decision has ids: the labels must have them, too.
-                if true is not None and decision.is_sparse != (true.dtype == np.int32):
-                    raise ValueError("labels that are laid out in another way than their decision")
-        self._apply(event)
-
-    def _check_decision(self, decision: Decision, needs_eta: bool) -> None:
-        """Refuse a decision from a file that this learner cannot have made."""
-        if needs_eta and decision.eta is None:
-            raise ValueError("a decision without its probabilities")
-        if decision.moved and self.names is None:
-            raise ValueError("a decision on columns in another order, and no names of labels")
-
-    def _changed(self) -> AbstractContextManager[None]:
-        """Change within what no event tells: a journal begins anew with a snapshot."""
-        return nullcontext() if self._journal is None else self._journal.change()
-
-    def bound_waiting(self, limit: int | None, max_seconds: float | None = None) -> None:
-        """Change how many decisions wait at most, or for how long; None leaves that as it is."""
-        waiting = self._waiting
+        >>> import omma
+        >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
+        >>> learner = omma.OnlineClassifier(omma.Auto("macro_f1"), n_labels=5)
+        >>> for row in eta:
+        ...     _ = learner.predict(row)
+        ...     learner.update(None)
+        >>> learner.value, 0.5 < learner.expected_value < 0.8
+        (None, True)
+        """
         with self._lock:
-            if max_seconds is not None and waiting.max_seconds is None:
-                raise ValueError(
-                    "decisions of this learner were made without a clock: max_seconds must be "
-                    "given when it is begun"
-                )
-            with self._changed():  # so that what is forgotten from now on is so when done again
-                waiting.limit = waiting.limit if limit is None else limit
-                waiting.max_seconds = waiting.max_seconds if max_seconds is None else max_seconds
+            return self.policy.expected_value(self.state, self.metric)
+
+    @property
+    def counts(self) -> Counts:
+        """Counts of true labels and predictions so far, without the prior."""
+        with self._lock:
+            counts = counts_of(self.state)
+            counts.matrix = None if self._pairs is None else self._pairs.copy()
+        return counts
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that decides the next row; with limits, the rule to deploy.
+
+        With limits, the rule uses the mean of each price over the rows so far, because prices
+        fluctuate from row to row. What ``Auto`` has learned of calibration is part of its
+        thresholds; "Explain one decision" in the documentation shows both apart.
+        """
+        return self.policy.rule(self.state).named(self.names)
+
+    @property
+    def limits(self) -> tuple[LimitStatus, ...]:
+        """The status of each limit of the policy: value so far, price, and whether it holds.
+
+        >>> import omma
+        >>> policy = omma.Auto("f1", subject_to="predicted_rate <= 0.02")
+        >>> learner = omma.OnlineClassifier(policy, n_labels=1)
+        >>> print(*learner.limits)
+        predicted_rate <= 0.02: nothing to judge it by yet
+        """
+        with self._lock:
+            return limit_statuses(self.policy.limits, self.state)
+
+    @property
+    def gap(self) -> Gap | None:
+        """How much could still be gained, with its standard error; see "The optimality gap".
+
+        None without ``gap=True``, and before about twenty rows with a weight above 0.
+
+        >>> import omma
+        >>> eta, y = omma.datasets.long_tail(n=500, m=5, seed=0)
+        >>> policy = omma.Threshold(0.5)
+        >>> learner = omma.OnlineClassifier(policy, 5, metric="macro_gmean", gap=True)
+        >>> for row, true in zip(eta, y):
+        ...     prediction = learner.predict(row)
+        ...     learner.update(true)
+        >>> learner.gap.interval[0] > 0  # 0.5 is the wrong threshold for it
+        True
+        >>> learner.gap.heuristic
+        False
+        """
+        return None if self._certificate is None else self._certificate.gap(self.value)
+
+    def stats(self, *, peek: bool = False) -> dict[str, Any]:
+        """Statistics as plain data: rows decided, learned, dropped and refused, and the value.
+
+        - ``rows``: the weight of the rows that decisions depend on; ``labels``: the weight of the
+          labelled rows in ``value``.
+        - ``decided``, ``waiting``, ``dropped``: numbers of rows with ids.
+        - ``recent_value``, ``moved``: changes since the last call without ``peek``.
+        - ``window_value``: the value over the rows that decisions depend on, with ``omma.Window``
+          and ``omma.Forgetting``.
+        - ``calibration_error``: the distance between mean calibrated probabilities and label rates,
+          if probabilities are counted.
+        - ``limits``: the status of ``subject_to``.
+
+        >>> import omma
+        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2, names=["a", "b"])
+        >>> prediction = learner.predict([0.9, 0.2], id="first")
+        >>> learner.update([1, 0], id="first")
+        >>> stats = learner.stats()
+        >>> stats["labels"], stats["waiting"], stats["recent_value"]
+        (1.0, 0, 0.5)
+        """
+        with self._lock:
+            now, before = (self.counts, self.rule), self._seen
+            if before is None:
+                fresh = self.policy.init(self.n_labels)
+                before = (Counts.zeros(self.n_labels), self.policy.rule(fresh))
+            if not peek:
+                self._seen = now
+            return stats_of(self, now, before)
+
+    @property
+    def waiting(self) -> Waiting:
+        """The decisions that wait for their labels by id (read only).
+
+        >>> import omma
+        >>> learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=2, max_waiting=2)
+        >>> for name in ("a", "b", "c"):
+        ...     prediction = learner.predict([0.9, 0.2], id=name)
+        >>> list(learner.waiting), learner.waiting.forgotten
+        (['b', 'c'], 1)
+        """
+        return self._waiting
+
+    @property
+    def state(self) -> Any:
+        """Everything that the policy has counted. You may assign a state of the same policy."""
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state, self._engine = state, self.policy.engine(state)
+
+    # Files, and other learners
+
+    def save(self, path: str | Path) -> None:
+        """Write the learner to a file, atomically. The file contains no code.
+
+        Waiting decisions are saved, too. Your own metric cannot be saved: pass it to ``load``.
+        """
+        with self._lock:
+            codec.write(path, self)
+
+    @classmethod
+    def load(cls, path: str | Path, *, metric: Metric | None = None) -> OnlineClassifier:
+        """Read a learner that ``save`` wrote; safe to use on files from strangers.
+
+        Parameters
+        ----------
+        path : str or Path
+        metric : Metric, optional
+            Your own metric, if the policy or ``value`` uses one.
+        """
+        return codec.read(cls, path, metric)[0]
 
     def merge(self, counts: Counts | State, estimates: Counts | State | None = None) -> None:
         """Add the counts of another learner, for example from another machine.
@@ -897,25 +571,380 @@ class OnlineClassifier:
             merged.prices.settle(merged.limited.cells)
         return merged
 
-    def save(self, path: str | Path) -> None:
-        """Write the learner to a file, atomically. The file contains no code.
-
-        Waiting decisions are saved, too. Your own metric cannot be saved: pass it to ``load``.
-        """
+    def bound_waiting(self, limit: int | None, max_seconds: float | None = None) -> None:
+        """Change how many decisions wait at most, or for how long; None leaves that as it is."""
+        waiting = self._waiting
         with self._lock:
-            codec.write(path, self)
+            if max_seconds is not None and waiting.max_seconds is None:
+                raise ValueError(
+                    "decisions of this learner were made without a clock: max_seconds must be "
+                    "given when it is begun"
+                )
+            with self._changed():  # so that what is forgotten from now on is so when done again
+                waiting.limit = waiting.limit if limit is None else limit
+                waiting.max_seconds = waiting.max_seconds if max_seconds is None else max_seconds
 
-    @classmethod
-    def load(cls, path: str | Path, *, metric: Metric | None = None) -> OnlineClassifier:
-        """Read a learner that ``save`` wrote; safe to use on files from strangers.
+    # How rows are decided
 
-        Parameters
-        ----------
-        path : str or Path
-        metric : Metric, optional
-            Your own metric, if the policy or ``value`` uses one.
+    def _check_candidates(self, eta: Any) -> None:
+        """Say once where a budget exceeds the candidates; only the first rows are looked at."""
+        k = self.policy.budget
+        self._candidate_checks -= 1
+        values = open_table("predict", "eta", eta).values
+        if not sparse.issparse(values):
+            values = plain_array("eta of predict", values, hint="")
+        if k is None or values.dtype.kind not in "fiub":
+            return
+        if values.ndim == 2 and values.shape[1] == self.n_labels:
+            if warn_of_rows("predict", read_probabilities("predict", values), k, stacklevel=5):
+                self._candidate_checks = 0
+        elif values.shape == self._row_shape and (candidates := candidates_of(values)) < k:
+            self._candidate_checks = 0
+            warn_of_row("predict", candidates, k)
+
+    def _decide(self, eta: Any) -> tuple[Decision, Any]:
+        """Decide one row or several: what waits for labels, and the answer in eta's own kind.
+
+        What waits is a copy, as callers may use their buffers again.
         """
-        return codec.read(cls, path, metric)[0]
+        m, keeps = self.n_labels, self._keeps_eta
+        row: Any
+        if type(eta) is list:
+            eta = plain_array("eta of predict", eta, hint="")
+        if (
+            type(eta) is np.ndarray
+            and eta.dtype is FLOAT64
+            and eta.shape == self._row_shape
+            and eta.flags.carray
+        ):  # the usual case: nothing is to be converted
+            prediction = self._engine.decide(eta)
+            row = eta.copy() if keeps else None
+            # As Decision(prediction, row), without the time that its defaults take.
+            return tuple.__new__(Decision, (prediction, row, False, None, None)), prediction.copy()
+        table = self._open("predict", "eta", eta)
+        values = table.values
+        if m == 1:
+            refuse_two_columns(values, self.metric)
+        row = quick_csr_row(values, m)
+        if row is None or row[1].dtype is not FLOAT64:
+            row = single_row("predict", values, m)
+        if row is None:
+            prediction = self.policy.decide_rows(self._state, values)
+            answer = prediction.copy()
+            copied = values.copy() if sparse.issparse(values) else np.array(values)
+        elif isinstance(row, tuple):
+            try:
+                prediction = self._engine.decide(row)
+            except UnsortedError:  # ids as they are stored need not rise
+                row = probability_rows("predict", values, True, m)[0]
+                prediction = self._engine.decide(row)
+            answer = csr_of_ids(prediction, m, type(values.tocsr()))
+            copied = (row[0].copy(), row[1].copy())
+        else:
+            prediction = self._engine.decide(row)
+            is_number = m == 1 and np.ndim(values) == 0
+            answer = np.int8(prediction[0]) if is_number else prediction.copy()
+            copied = row.copy()
+        # Names that a frame brings are the learner's once a row is learned.
+        names = table.names if table.is_named else None
+        eta_to_learn = copied if keeps else None
+        decision = Decision(prediction, eta_to_learn, table.is_reordered, names, table.index)
+        return decision, table.restore_type(answer)
+
+    def _rows(self, owner: str, decision: Decision) -> list[Decision]:
+        """A decision on a matrix as one on each of its rows."""
+        if decision.is_sparse or decision.prediction.shape == self._row_shape:
+            return [decision]
+        prediction, eta, moved = decision[:3]
+        return decisions_of(owner, prediction, eta, self.n_labels, moved)
+
+    def _open(self, owner: str, parameter: str, values: Any, row: bool = True) -> InputTable:
+        """Values of any library, in the order of the names; a series is one row of many labels."""
+        is_row = row and self.n_labels > 1
+        return open_table(owner, parameter, values, self._label_names(), row=is_row)
+
+    def _label_names(self) -> Names | None:
+        """The names of the labels: the learner's, or else those of the frame decided last."""
+        return self._last.names if self.names is None and self._last is not None else self.names
+
+    def _rows_index(self, values: Any, rows: int) -> Any:
+        """The pandas index of rows; that of one row as a series holds names of labels."""
+        if self.n_labels > 1 and rows == 1 and not hasattr(values, "columns"):
+            return None
+        return index_of(values)
+
+    # How labels are read
+
+    def _decided_rows(
+        self, prediction: Any, eta: Any, y: Any, weight: Any
+    ) -> tuple[list[Decision], Names | None]:
+        """What was decided last, or a prediction that is handed back; and the names it came with.
+
+        Labels and weights are looked at only for the index of their rows.
+        """
+        last, m, names = self._last, self.n_labels, None
+        if self._class_names is not None and np.asarray(prediction).dtype.kind in "US":
+            prediction = indicators_of_names(prediction, self._class_names)
+        first = self._open("update", "prediction", prediction)
+        second = self._open("update", "eta", eta)
+        moved = first.is_reordered or second.is_reordered
+        if prediction is not None:
+            if eta is None and self._keeps_eta:
+                why = "which learns from it" if self.policy.needs_eta else "whose gap needs it"
+                raise ValueError(
+                    f"eta of update must be given with prediction= for {self.policy!r}, {why}"
+                )
+            # Not a decision of ours: every number of it is looked at.
+            rows = decisions_of("update", first.values, second.values, m, moved)
+            index = self._rows_index(prediction, len(rows))
+        elif last is None:
+            raise ValueError(
+                "update of OnlineClassifier must come after predict, or be given prediction="
+            )
+        else:
+            names, index, moved = last.names, last.index, moved or last.moved
+            rows = self._rows("update", last)
+            if eta is not None:  # in place of those that were kept
+                decided = csr_of_ids(last.prediction, m) if last.is_sparse else last.prediction
+                rows = decisions_of("update", decided, second.values, m, moved)
+        others = {"eta": eta, "y": y, "weight": weight}
+        indexes = {name: self._rows_index(of_rows, len(rows)) for name, of_rows in others.items()}
+        check_same_indexes("update", {"prediction": index, **indexes})
+        return rows, names
+
+    def _learn(
+        self,
+        keys: list[Id] | None,
+        rows: list[Decision],
+        y: Any,
+        weight: Any,
+        seen: str | None,
+        audited: Any,
+        names: Names | None = None,
+    ) -> None:
+        """Count the labels of decisions, by their ids or without; all is checked before."""
+        others = "predictions" if keys is None else "ids"
+        labels, own_names = self._read_labels(y, rows, others, seen)
+        weights = weights_of(weight, len(rows))
+        if keys is not None and self._soft and any(number != 1.0 for number in weights):
+            raise ValueError(
+                "weight of update must be 1 with an id and feedback='estimates': the probabilities "
+                f"were counted when the row was decided, got {shown(weight)}"
+            )
+        audits = self._audits(rows, weights, seen, audited)
+        self._take_names(own_names or names)
+        parts: tuple[Any, ...] = (keys or [None] * len(rows), rows, labels, weights, audits)
+        events = [EventRow(*row) for row in zip(*parts, strict=True)]
+        if keys is None:
+            self._commit(Event(COUNTED, events))
+        else:
+            self._commit(Event(LABELLED, events, self._waiting.now))
+
+    def _read_labels(
+        self, y: Any, rows: list[Decision], others: str, seen: str | None
+    ) -> tuple[list[Any], Names | None]:
+        """True labels of each row, laid out as its decision is, and the names they came with."""
+        count, m, moved = len(rows), self.n_labels, any(row.moved for row in rows)
+        if count == 1 and self._is_simple and not moved:
+            labels = self._quick_labels(y, rows[0].prediction)
+            if labels is not None:
+                # What is written down must be right; else the engine looks before it counts.
+                if self._journal is not None and not rows[0].is_sparse:
+                    refuse_indicators("update", "y", labels)
+                return [labels], None
+        table = self._open("update", "y", y, row=count == 1)
+        if is_label_sets(table.values):
+            table = replace(table, values=indicators_of_sets("update", "y", table.values, None, m))
+        has_ids = are_ids(table.values, count, m)
+        true, _ = read_classes("update", table, moved, are_ids=has_ids)
+        # Decisions that waited by id may be of dense rows and of sparse ones.
+        can_miss = seen is not None or (self._soft and not self.policy.needs_labels)
+        by_layout = {
+            is_sparse: labels_of(true, count, is_sparse, m, self.policy, self.metric, can_miss)
+            for is_sparse in {row.is_sparse for row in rows}
+        }
+        for labels_of_rows in by_layout.values():
+            check_as_many("update", "y", len(labels_of_rows), others, count)
+        return [by_layout[row.is_sparse][place] for place, row in enumerate(rows)], table.names
+
+    def _quick_decision(self, prediction: Any) -> Decision | None:
+        """A row of indicators that is handed back; None leaves any other to ``decisions_of``."""
+        if type(prediction) is not np.ndarray or prediction.shape != self._row_shape:
+            return None
+        is_ready = prediction.dtype.char == "b" and prediction.flags.carray
+        return Decision(prediction) if is_ready and not self._keeps_eta else None
+
+    def _quick_labels(self, y: Any, prediction: Any) -> NDArray[Any] | None:
+        """The labels of one row in a usual form; None leaves any other to ``labels_of``."""
+        m = self.n_labels
+        if prediction.dtype.char != "b":  # label ids, not int8 indicators
+            return quick_label_ids(y, m)
+        if prediction.shape != self._row_shape:
+            return None
+        if type(y) is int:
+            by_place = m > 1 and self.policy.budget is not None and self._label_names() is None
+            return class_indicators(y, m) if by_place and 0 <= y < m else None
+        return quick_indicators(y, m)
+
+    def _audits(
+        self, rows: list[Decision], weights: list[float], seen: str | None, audited: Any
+    ) -> list[float]:
+        """What audits weigh in rows, where labels are seen because of decisions; else zeros."""
+        if seen is None:
+            return [0.0] * len(rows)
+        check_policy("update", self.policy, self.metric)
+        if any(row.eta is None for row in rows):
+            raise ValueError(
+                f"seen='predicted' of update needs probabilities, which {self.policy!r} does not "
+                "keep: pass eta=, or use omma.Auto"
+            )
+        flags = read_audited("update", audited, len(rows))
+        unseen = self._state.unseen
+        counted = np.zeros(2) if unseen is None else unseen.rows.copy()
+        audits = Unseen(np.zeros((3, 0)), counted).audit_weights(flags, np.array(weights))
+        return list(map(float, audits))
+
+    # How events are counted, with a journal or without
+
+    @contextmanager
+    def _counted_refusals(self) -> Iterator[None]:
+        """Count a call that is refused, by the kind of its error, which passes."""
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            self._refused[getattr(error, "counted_as", "unsound")] += 1
+            raise
+
+    def _take_names(self, names: Names | None) -> None:
+        if names is not None and names != self.names:
+            self._commit(Event(NAMED, [], names=names))
+
+    def _commit(self, event: Event) -> None:
+        """Write an event to the journal, if there is one, and then count it."""
+        if self._journal is None:
+            self._apply(event)
+        else:
+            with self._journal.record(codec.encode(event, self.n_labels)):
+                self._apply(event)
+
+    def _apply(self, event: Event) -> None:
+        """Change what an event says: one that has just been recorded, or one of a journal."""
+        if event.kind == NAMED:
+            self.names = event.names
+            return
+        key: Any
+        for key, decision, labels, weight, audit in event.rows:
+            # At the time that is written down: no decision may grow too old meanwhile.
+            if event.kind == DECIDED:
+                self._wait(key, decision, event.time)
+            elif event.kind == LABELLED:
+                waited = self._waiting.get(key, event.time) if decision is None else decision
+                # Labels that the engine refuses leave the decision waiting.
+                self._count(waited, labels, weight, late=True, audit=audit)
+                self._waiting.drop(key)
+            else:
+                self._count(decision, labels, weight, audit=audit)
+
+    def _wait(self, key: Any, decision: Any, moment: float) -> None:
+        """Let a decision wait; where decisions look at probabilities, these count now."""
+        if self._soft:
+            self._engine.learn(decision.eta, None, decision.prediction, 1.0)
+        else:
+            self._engine.drew()  # policies that draw rules draw another for the next row
+        eta = decision.eta if self._keeps_eta_late else None
+        self._waiting.put(key, Decision(decision.prediction, eta, decision.moved), moment)
+
+    def _count(
+        self, decision: Any, labels: Any, weight: float, late: bool = False, audit: float = 0.0
+    ) -> None:
+        """Count the labels of one row."""
+        row, chosen = decision.eta, decision.prediction
+        if audit:
+            self._state.allow_unseen()
+            self._state.audits += (weight, weight * (audit > 0.0))
+        self._engine.learn(row, labels, chosen, weight, late=late, audit=audit)
+        if self._pairs is not None and labels is not None:
+            is_sparse = decision.is_sparse
+            pair = (labels, chosen) if is_sparse else map(np.flatnonzero, (labels, chosen))
+            self._pairs[np.ix_(*pair)] += weight
+        if self._certificate is not None and row is not None:
+            # A gap is of whole rows.
+            whole = None if isinstance(labels, PartlyKnown) or audit < 0.0 else labels
+            if whole is not None and not decision.is_sparse:
+                whole = np.flatnonzero(whole).astype(np.int32)
+            self._certificate.step(row, whole, weight)
+
+    def _forgotten(self, decision: Decision) -> None:
+        """A decision whose labels never came: the gap still learns from its probabilities."""
+        if self._certificate is not None and self._soft:
+            self._certificate.step(decision.eta, None, 1.0)
+
+    def _redo(self, content: bytes) -> None:
+        """Do again what an event of a journal says; refuse one that no learner can have had."""
+        event = codec.decode(content, self.n_labels)
+        for key, decision, labels, _, audit in event.rows:
+            if decision is None:
+                decision = self._waiting.get(key, event.time)  # type: ignore[arg-type]
+            else:
+                self._check_decision(decision, self._keeps_eta)
+            true = labels.true if isinstance(labels, PartlyKnown) else labels
+            if event.kind != DECIDED and true is None and not (self._soft or audit):
+                raise ValueError("a row without labels")
+            if audit and decision.eta is None:
+                raise ValueError("labels seen where predicted, and no probabilities")
+            # Kernels follow ids where the decision has ids: the labels must have them, too.
+            if true is not None and decision.is_sparse != (true.dtype == np.int32):
+                raise ValueError("labels that are laid out in another way than their decision")
+        self._apply(event)
+
+    def _check_decision(self, decision: Decision, needs_eta: bool) -> None:
+        """Refuse a decision from a file that this learner cannot have made."""
+        if needs_eta and decision.eta is None:
+            raise ValueError("a decision without its probabilities")
+        if decision.moved and self.names is None:
+            raise ValueError("a decision on columns in another order, and no names of labels")
+
+    def _changed(self) -> AbstractContextManager[None]:
+        """Change within what no event tells: a journal begins anew with a snapshot."""
+        return nullcontext() if self._journal is None else self._journal.change()
+
+    # How it is copied and shown
+
+    def _prepare(self) -> None:
+        """Set up what follows from the rest, here and wherever the learner is unpickled."""
+        self._lock = threading.RLock()  # counting is one thing at a time; deciding needs no lock
+        self._journal: Any = None
+        self._engine = self.policy.engine(self._state)
+        self._waiting.evicted = self._forgotten
+        metric, k, state = self.metric, self.policy.budget, self._state
+        self._soft = state.labels is not None  # decisions look at probabilities, which count, too
+        has_gap = self._certificate is not None
+        self._keeps_eta = self.policy.needs_eta or has_gap
+        one_class = k == 1 and metric is not None and metric.multiclass
+        self._class_names = np.array(self.names) if self.names and one_class else None
+        # What is counted when a row is decided need not wait with it.
+        corrects = state.known is not None or state.calibration is not None
+        self._keeps_eta_late = has_gap or corrects or (self.policy.needs_eta and not self._soft)
+        # With costs every label is a candidate; with k = m every label is predicted.
+        costs = metric is not None and metric.needs_matrix
+        is_scarce = k is not None and k < self.n_labels and not costs
+        self._candidate_checks = CANDIDATE_CHECKS if is_scarce else 0
+        # Whether the engine alone counts a row, and checks its labels.
+        single_label = metric is not None and metric.single_label
+        self._is_simple = not (single_label or costs or has_gap)
+        self._row_shape = (self.n_labels,)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        for remade in ("_engine", "_lock", "_journal"):
+            del state[remade]
+        if self._last is not None:  # an index would need pandas where it is read
+            state["_last"] = self._last._replace(index=None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
 
     def __repr__(self) -> str:
         counted = f"{self.state.truth.rows:g} rows counted"
@@ -935,15 +964,3 @@ class OnlineClassifier:
             rows.append((limit, standing))
         title = f"OnlineClassifier of {self.policy!r}"
         return html_table(title, ("", "value"), rows, len(rows), most=len(rows))
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
-        for remade in ("_engine", "_lock", "_journal"):
-            del state[remade]
-        if self._last is not None:  # an index would need pandas where it is read
-            state["_last"] = self._last._replace(index=None)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._prepare()

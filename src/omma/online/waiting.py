@@ -7,7 +7,6 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from omma.online.codec import HEAD, Decision, Id, pack, told, unpack
 
 LONGEST_ID = 1_000  # characters: memory is bounded by the number of rows only if ids are, too
 WIDEST_ID = 2**128  # as large as a UUID
-NO_CLOCK = nullcontext()
 
 
 class AlreadyWaitingError(ValueError):
@@ -45,26 +43,7 @@ class ForgottenIdError(UnknownIdError):
     counted_as = "forgotten"
 
 
-class Refusals(dict[str, int]):
-    """How many calls were refused within a ``with``, by the kind of their error, which passes.
-
-    >>> refusals = Refusals(dict.fromkeys(REFUSALS, 0))
-    >>> try:
-    ...     with refusals:
-    ...         raise UnknownIdError("who?")
-    ... except ValueError:
-    ...     refusals["unknown"]
-    1
-    """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, error: type[BaseException] | None, *details: Any) -> None:
-        if error is not None and issubclass(error, ValueError | TypeError):
-            self[getattr(error, "counted_as", "unsound")] += 1
-
-
+# How refused calls are counted; "unsound" is any other ValueError or TypeError.
 REFUSALS = ("still_waiting", "labelled_twice", "forgotten", "unknown", "unsound")
 
 
@@ -129,9 +108,8 @@ class Waiting:
         self.evicted = evicted
         self.decided = 0  # decisions so far, which are the clock of max_age
         self.forgotten = 0
-        # The clock of max_seconds; its last reading, and the time that had passed by then.
-        self.clock = None if max_seconds is None else time.monotonic
-        self._reading = 0.0 if self.clock is None else self.clock()
+        # The last reading of the clock of max_seconds, and the time that had passed by then.
+        self._reading = time.monotonic()
         self._time = 0.0
         # Not a plain dictionary: taking the first out of one again and again is quadratic.
         self._records: OrderedDict[Id, bytes] = OrderedDict()
@@ -147,19 +125,22 @@ class Waiting:
         """The ids that wait, oldest first."""
         return iter(self._records)
 
-    def put(self, key: Id, decision: Decision) -> None:
-        """Let the decision on one row wait until its labels come."""
-        key = self.check_free(key)
-        record = pack(decision, self.n_labels, self._now())
+    def put(self, key: Id, decision: Decision, moment: float | None = None) -> None:
+        """Let the decision on one row wait until its labels come.
+
+        ``moment`` is the time that a journal tells; default that of the clock.
+        """
+        key = self.check_free(key, moment)
+        record = pack(decision, self.n_labels, self._now(moment))
         self.decided += 1
         self._gone.pop(key, None)  # an id that has gone may be used again
         self._records[key] = record
         self.forget_beyond(self.limit)
-        self._forget_old()
+        self._forget_old(moment)
 
-    def get(self, key: Id) -> Decision:
-        """The decision that waits under an id; it goes on waiting."""
-        self._forget_old()
+    def get(self, key: Id, moment: float | None = None) -> Decision:
+        """The decision that waits under an id, and goes on waiting; ``moment`` as of ``put``."""
+        self._forget_old(moment)
         return unpack(self._records[self._known(key)], self.n_labels)[0]
 
     def drop(self, key: Id) -> None:
@@ -168,10 +149,10 @@ class Waiting:
         del self._records[key]
         self._remember(key, labelled=True)
 
-    def check_free(self, key: Id) -> Id:
+    def check_free(self, key: Id, moment: float | None = None) -> Id:
         """Refuse an id under which a decision still waits; returns the id as it is kept."""
         key = check_id(key)
-        self._forget_old()
+        self._forget_old(moment)
         if key in self._records:
             raise AlreadyWaitingError(f"id {shown(key)} still waits for its labels")
         return key
@@ -194,11 +175,11 @@ class Waiting:
         while len(self._records) > limit:
             self._forget()
 
-    def _forget_old(self) -> None:
+    def _forget_old(self, moment: float | None) -> None:
         max_age = self.max_age if self.max_seconds is None else self.max_seconds
         if max_age is None:
             return
-        now = self._now()
+        now = self._now(moment)
         while self._records:
             decided_at = HEAD.unpack_from(next(iter(self._records.values())))[0]
             if now - decided_at <= max_age:
@@ -219,12 +200,14 @@ class Waiting:
 
     # Time
 
-    def _now(self) -> float:
+    def _now(self, moment: float | None = None) -> float:
         """The present time; it never goes back, so that the oldest decision is the first."""
-        if self.clock is None:
+        if self.max_seconds is None:  # rows are the clock
             self._time = max(self._time, float(self.decided))
+        elif moment is not None:
+            self._time = max(self._time, moment)
         else:
-            reading = self.clock()
+            reading = time.monotonic()
             self._time += max(0.0, reading - self._reading)
             self._reading = reading
         return self._time
@@ -232,39 +215,24 @@ class Waiting:
     @property
     def now(self) -> float:
         """The present time, for a journal; zero where rows are the clock."""
-        return 0.0 if self.clock is None else self._now()
-
-    def at(self, moment: float) -> AbstractContextManager[None]:
-        """Let the clock, if there is one, stand at the moment that a journal tells."""
-        return NO_CLOCK if self.clock is None else self._stopped_at(moment)
-
-    @contextmanager
-    def _stopped_at(self, moment: float) -> Iterator[None]:
-        clock, reading = self.clock, self._reading
-        self._time = max(self._time, moment)
-        self.clock = lambda: reading
-        try:
-            yield
-        finally:
-            self.clock = clock
+        return 0.0 if self.max_seconds is None else self._now()
 
     # Files
 
     def __getstate__(self) -> dict[str, Any]:
-        if self.clock is not None:
+        if self.max_seconds is not None:
             self._now()  # ages end here, and go on where this is unpickled
-        return {**self.__dict__, "evicted": None, "clock": None, "_reading": 0.0}
+        return {**self.__dict__, "evicted": None, "_reading": 0.0}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self.max_seconds is not None:
-            self.clock = time.monotonic
-            self._reading = self.clock()
+        self._reading = time.monotonic()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that waits and all that is remembered, as plain arrays for a file."""
         records = list(self._records.values())
-        time_now = self._time if self.clock is None else self._now()  # ages end when they are saved
+        # Ages end when they are saved.
+        time_now = self._time if self.max_seconds is None else self._now()
         # Ids as JSON: an array of texts would be as wide as the longest.
         texts = {"ids": list(self._records), "gone": [list(self._gone), list(self._gone.values())]}
         return {
@@ -323,7 +291,7 @@ class Waiting:
             # Every decision waits, was labelled or was forgotten; up to 2**53 a float counts them.
             if not 0 <= forgotten <= decided - len(ids) or decided > 2**53:
                 raise ValueError(f"{decided:g} decisions, of which {forgotten:g} were forgotten")
-            if self._time > decided if self.clock is None else not self._time < math.inf:
+            if self._time > decided if self.max_seconds is None else not self._time < math.inf:
                 raise ValueError(f"the time {self._time:g} is none of its clock")
         self.forget_beyond(self.limit)
 
