@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 
@@ -29,11 +30,12 @@ def prepare(path, policy, eta, y):
 
     from omma.batch_step import handed_out
     from omma.spark.columns import read_columns
-    from omma.spark.work import Decide
+    from omma.spark.work import decide_rows
 
     m = eta.shape[1]
     arrays = handed_out(policy.init(m)).arrays()
-    work = Decide(policy, arrays, read_columns("stream", "eta", "y", m), ("id",))
+    layout = read_columns("stream", "eta", "y", m)
+    work = partial(decide_rows, policy, arrays, layout, ("id",))
     Path(path).write_bytes(cloudpickle.dumps(work))
     columns = {
         "id": pa.array(range(len(eta))),

@@ -1,7 +1,7 @@
 """Columns of a Spark frame as rows that omma reads: Arrow in, arrays out."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +10,8 @@ from scipy import sparse
 
 from omma._validate import check_positive_int, shown
 
-
-class Rows(NamedTuple):
-    """Some rows: ``known`` says whose labels came; both are None where there is no such column."""
-
-    eta: Any
-    y: Any
-    known: NDArray[np.bool_] | None
+# Probabilities, labels, and whose labels came; the last two are None where there is no such column.
+Rows = tuple[Any, Any, NDArray[np.bool_] | None]
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,7 @@ class Columns:
         """The rows of an Arrow batch."""
         eta = self._eta(batch)
         if self.y is None:
-            return Rows(eta, None, None)
+            return eta, None, None
         column = batch.column(self.y)
         known, labels = np.asarray(column.is_valid()), column.drop_null()
         if sparse.issparse(eta) and is_list(labels.type):  # of few labels the ids are listed
@@ -54,18 +49,15 @@ class Columns:
             lengths[known] = lengths_of(labels)
             ids = self._ids(labels, self.y)
             edges = np.concatenate(([0], np.cumsum(lengths)))
-            return Rows(
-                eta,
-                sparse.csr_array((np.ones(len(ids), np.int8), ids, edges), shape=eta.shape),
-                known,
-            )
+            entries = (np.ones(len(ids), np.int8), ids, edges)
+            return eta, sparse.csr_array(entries, shape=eta.shape), known
         values = self._numbers(labels, self.y, np.uint8)
         if values.ndim == 1 and self.m == 1:
             values = values[:, np.newaxis]
         # Rows without labels read as zeros, which ``known`` keeps from being counted.
         y = np.zeros((len(known), *values.shape[1:]), dtype=values.dtype)
         y[known] = values
-        return Rows(eta, y, known)
+        return eta, y, known
 
     def _eta(self, batch: Any) -> Any:
         if isinstance(self.eta, str):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StructField, StructType
@@ -20,7 +22,7 @@ from omma.batch_step import handed_out, merged
 from omma.policies import Policy
 from omma.spark.columns import Columns, check_there
 from omma.spark.store import Saved, Store, TornError, check_same, hold, is_held, restored
-from omma.spark.work import DELTA, PREDICTION, CountLate, Decide, unpacked
+from omma.spark.work import DELTA, PREDICTION, count_late, decide_rows, unpacked
 from omma.state import State
 
 Function = Callable[[DataFrame, int], None]
@@ -95,8 +97,8 @@ class Runner:
         # Quoted: a dot in a name would mean a field of a record.
         rows = batch.select(*(functions.col(f"`{name}`") for name in names))
         columns_kept = None if self.sink is None else keep  # without a sink, only counts come back
-        work = Decide(self.policy, handed_out(state).arrays(), self.columns, columns_kept)
-        with decided(rows, work) as (decisions, deltas):
+        work = partial(decide_rows, self.policy, handed_out(state).arrays(), self.columns)
+        with decided(rows, work, columns_kept) as (decisions, deltas):
             if self.sink is not None:
                 self.write(decisions, number)
             return collected(deltas), {}
@@ -151,8 +153,9 @@ class LateRunner(Runner):
         name, y, eta = str(self.id), str(self.columns.y), self.columns.eta_names
         spark, arrays = batch.sparkSession, handed_out(state).arrays()
         keep = (name, *eta, self.time)
-        work = Decide(self.policy, arrays, replace(self.columns, y=None), keep)
-        with decided(batch.where(~functions.col(LATE)).select(*keep), work) as (rows, deltas):
+        work = partial(decide_rows, self.policy, arrays, replace(self.columns, y=None))
+        unlabelled = batch.where(~functions.col(LATE)).select(*keep)
+        with decided(unlabelled, work, keep) as (rows, deltas):
             rows.write.mode("overwrite").parquet(self._place("waiting", number))
             if self.sink is not None:
                 self.write(rows.select(name, PREDICTION), number)
@@ -177,7 +180,7 @@ class LateRunner(Runner):
         labelled = labelled.persist()
         try:
             labelled.select(name).write.mode("overwrite").parquet(self._place("counted", number))
-            count = CountLate(self.policy, arrays, self.columns)
+            count = partial(count_late, self.policy, arrays, self.columns)
             added = labelled.select(*eta, y, PREDICTION).mapInArrow(count, f"{DELTA} binary")
             total += collected(added)
         finally:
@@ -191,10 +194,12 @@ class LateRunner(Runner):
 
 
 @contextmanager
-def decided(rows: DataFrame, work: Decide) -> Iterator[tuple[DataFrame, DataFrame]]:
-    """Decisions on rows, and what workers counted, of one run."""
+def decided(
+    rows: DataFrame, work: Callable[..., Iterator[Any]], keep: tuple[str, ...] | None
+) -> Iterator[tuple[DataFrame, DataFrame]]:
+    """Decisions on rows, and what workers counted, of one run; columns to ``keep`` go with them."""
     # Kept while both are read: else Spark would decide the rows twice.
-    both = rows.mapInArrow(work, schema_of(rows, work.keep)).persist()
+    both = rows.mapInArrow(partial(work, keep), schema_of(rows, keep)).persist()
     is_delta = functions.col(DELTA).isNotNull()
     try:
         yield both.where(~is_delta).drop(DELTA), both.where(is_delta).select(DELTA)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from omma.rule import Rule
 from omma.spark.columns import check_there, read_columns
 from omma.spark.runner import Function, LateRunner, Runner, collected, labels_in, schema_of
 from omma.spark.store import Release, Store, check_same, hold, release, restored
-from omma.spark.work import PREDICTION, ByRule, Decide
+from omma.spark.work import PREDICTION, decide_by_rule, decide_rows
 from omma.state import State
 
 
@@ -56,7 +57,7 @@ def predict(
         raise ValueError(f"name of predict must be no column of the frame, got {name!r}")
     # Ids, not indicators: an array of millions of labels in each row would be slow.
     schema = StructType([*df.schema.fields, StructField(name, ArrayType(IntegerType()))])
-    return df.mapInArrow(ByRule(rule, columns, name), schema)
+    return df.mapInArrow(partial(decide_by_rule, rule, columns, name), schema)
 
 
 def count(
@@ -100,7 +101,8 @@ def count(
     if m is None:
         raise ValueError("df of count must have a row, or n_labels be given")
     start = policy.init(m) if state is None else state
-    work = Decide(policy, handed_out(start).arrays(), replace(columns, m=m), None)
+    columns = replace(columns, m=m)
+    work = partial(decide_rows, policy, handed_out(start).arrays(), columns, None)
     deltas = df.select(*columns.names).mapInArrow(work, schema_of(df, None))
     return merged(start, collected(deltas))
 
@@ -200,7 +202,8 @@ def stream(
         raise ValueError("id of stream must name the column that decisions in a sink are found by")
     if not isinstance(sink, str | Path | None) and not callable(sink):
         raise TypeError(f"sink of stream must be a folder or a function, got {shown(sink)}")
-    remote = is_remote(sdf)
+    # Whether the driver is elsewhere, behind Spark Connect.
+    remote = type(sdf).__module__.startswith("pyspark.sql.connect")
     place = whole_path("checkpoint", checkpoint, remote)
     if isinstance(sink, str | Path):
         sink = whole_path("sink", sink, remote)
@@ -278,11 +281,6 @@ def whole_path(parameter: str, path: str | Path, remote: bool) -> str:
             f"{parameter} of stream must be a whole path, as the driver is elsewhere, got {text!r}"
         )
     return str(Path(text).absolute())
-
-
-def is_remote(frame: DataFrame) -> bool:
-    """Whether the driver is elsewhere, behind Spark Connect."""
-    return type(frame).__module__.startswith("pyspark.sql.connect")
 
 
 def check_policy(owner: str, policy: Any) -> None:

@@ -6,7 +6,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,78 +48,67 @@ def compiled_once(policy: Any, columns: Columns) -> Iterator[None]:
     _DONE.add(kind)
 
 
-@dataclass(frozen=True)
-class Decide:
-    """Decides partitions and counts them, for ``mapInArrow``.
+# Functions for ``mapInArrow``; what comes before ``batches`` is the same for all workers.
 
-    Columns to ``keep`` go with each decision; where it is None, only what is counted comes back.
+
+def decide_rows(
+    policy: Policy,
+    arrays: dict[str, Any],
+    columns: Columns,
+    keep: tuple[str, ...] | None,
+    batches: Iterator[Any],
+) -> Iterator[Any]:
+    """Decisions, batch by batch, and one last row with what all of them add.
+
+    ``arrays`` are those of the state that all rows are decided on. Columns to ``keep`` go with each
+    decision; where it is None, only what is counted comes back.
     """
-
-    policy: Policy
-    arrays: dict[str, Any]  # of the state that all rows are decided on
-    columns: Columns
-    keep: tuple[str, ...] | None
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Decisions, batch by batch, and one last row with what all of them add."""
-        part, schema = WorkerPart(self.policy, State.from_arrays(self.arrays)), None
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            schema = batch.schema
-            with compiled_once(self.policy, self.columns):
-                predictions = part.decide(*self.columns.read(batch))
-            if self.keep is not None:
-                decided = {name: batch.column(name) for name in self.keep}
-                decided[PREDICTION] = label_ids(predictions)
-                decided[DELTA] = pa.nulls(batch.num_rows, pa.binary())
-                yield pa.RecordBatch.from_pydict(decided)
-        if part.delta is not None and schema is not None:
-            last = {name: pa.nulls(1, schema.field(name).type) for name in self.keep or ()}
-            if self.keep is not None:
-                last[PREDICTION] = pa.nulls(1, pa.list_(pa.int32()))
-            last[DELTA] = pa.array([packed(part.delta)], pa.binary())
-            yield pa.RecordBatch.from_pydict(last)
+    part, schema = WorkerPart(policy, State.from_arrays(arrays)), None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        schema = batch.schema
+        with compiled_once(policy, columns):
+            predictions = part.decide(*columns.read(batch))
+        if keep is not None:
+            decided = {name: batch.column(name) for name in keep}
+            decided[PREDICTION] = label_ids(predictions)
+            decided[DELTA] = pa.nulls(batch.num_rows, pa.binary())
+            yield pa.RecordBatch.from_pydict(decided)
+    if part.delta is not None and schema is not None:
+        last = {name: pa.nulls(1, schema.field(name).type) for name in keep or ()}
+        if keep is not None:
+            last[PREDICTION] = pa.nulls(1, pa.list_(pa.int32()))
+        last[DELTA] = pa.array([packed(part.delta)], pa.binary())
+        yield pa.RecordBatch.from_pydict(last)
 
 
-@dataclass(frozen=True)
-class CountLate:
-    """Counts labels with the decisions that were made before, for ``mapInArrow``."""
-
-    policy: Policy
-    arrays: dict[str, Any]  # of the present state
-    columns: Columns
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """One row with what all labels add."""
-        state, total = State.from_arrays(self.arrays), None
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            eta, y, _ = self.columns.read(batch)
-            decided = indicators(batch.column(PREDICTION), eta)
-            with compiled_once(self.policy, self.columns):
-                delta = settled(self.policy, state, eta, y, decided)
-            total = delta if total is None else total + delta
-        if total is not None:
-            yield pa.RecordBatch.from_pydict({DELTA: pa.array([packed(total)], pa.binary())})
+def count_late(
+    policy: Policy, arrays: dict[str, Any], columns: Columns, batches: Iterator[Any]
+) -> Iterator[Any]:
+    """One row with what labels add to the present state, by the decisions that were made before."""
+    state, total = State.from_arrays(arrays), None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        eta, y, _ = columns.read(batch)
+        decided = indicators(batch.column(PREDICTION), eta)
+        with compiled_once(policy, columns):
+            delta = settled(policy, state, eta, y, decided)
+        total = delta if total is None else total + delta
+    if total is not None:
+        yield pa.RecordBatch.from_pydict({DELTA: pa.array([packed(total)], pa.binary())})
 
 
-@dataclass(frozen=True)
-class ByRule:
-    """Decides partitions by a rule, for ``mapInArrow``; nothing is counted."""
-
-    rule: Rule
-    columns: Columns
-    name: str
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The columns that came, and the decisions."""
-        for batch in batches:
-            values = Batch.read(self.columns.owner, self.columns.read(batch).eta)
-            ids = label_ids(self.rule.predict(values.check(self.columns.owner).values))
-            names = [*batch.schema.names, self.name]
-            yield pa.RecordBatch.from_arrays([*batch.columns, ids], names)
+def decide_by_rule(
+    rule: Rule, columns: Columns, name: str, batches: Iterator[Any]
+) -> Iterator[Any]:
+    """The columns that came, and decisions by a rule under a name; nothing is counted."""
+    for batch in batches:
+        values = Batch.read(columns.owner, columns.read(batch)[0])
+        ids = label_ids(rule.predict(values.check(columns.owner).values))
+        names = [*batch.schema.names, name]
+        yield pa.RecordBatch.from_arrays([*batch.columns, ids], names)
 
 
 def packed(state: State) -> bytes:
