@@ -126,11 +126,6 @@ def effective_rows(sums: NDArray[np.float64]) -> float:
     return float(sums[:, SUM_W].sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
-def is_of_catalogue(metric: Metric) -> bool:
-    """Whether a metric has a known formula: not a sum, and not a user's own."""
-    return isinstance(metric.per_label, Binary | Minimum) or isinstance(metric, OverClasses)
-
-
 def weighted_mean(sums: NDArray[np.float64]) -> tuple[float, float]:
     """Mean and standard error from Σw, Σw², Σwu, Σw²u and Σw²u² of each block.
 
@@ -158,7 +153,9 @@ def doubt_of_metric(metric: Metric, k: int | None) -> str:
             f"{metric.name} is not concave but a ratio for each label: right where the decisions "
             "are nearly the best ones, and only in sign elsewhere"
         )
-    known_to_be = "" if is_of_catalogue(metric) else "known to be "
+    # Of a sum, or of a user's own metric, it is not known.
+    is_known = isinstance(label, Binary | Minimum) or isinstance(metric, OverClasses)
+    known_to_be = "" if is_known else "known to be "
     return (
         f"{metric.name} is not {known_to_be}concave: it says what decisions "
         "near those of OMMA could gain"

@@ -18,7 +18,7 @@ from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
 from omma.kernels.replay import Extras
 from omma.metrics import Metric, Weighted, smoothed
-from omma.metrics.smoothed import is_minimum
+from omma.metrics.averages import is_minimum
 from omma.plan import fixed_plan
 from omma.policies.omma import OMMA
 from omma.replaying import Sequence, extras_of

@@ -15,10 +15,10 @@ from omma.engine import Engine
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.kernels.value import for_values
-from omma.metrics.averages import Micro, OverClasses
+from omma.metrics.averages import Micro, OverClasses, is_minimum
 from omma.metrics.base import Metric
 from omma.metrics.binary import LabelMetric
-from omma.metrics.smoothed import is_minimum, value_at
+from omma.metrics.catalog import value_at
 from omma.state import State
 
 Vector = NDArray[np.float64]

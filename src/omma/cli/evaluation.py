@@ -21,9 +21,9 @@ from omma._atomic import replacing
 from omma._json import finite
 from omma.calibration.reliability import CalibrationCheck
 from omma.cli.options import make_policy, say
-from omma.comparison.arguments import BudgetedMetric
 from omma.comparison.choice import SIMPLE
 from omma.comparison.cross_fitting import TUNED
+from omma.comparison.protocol import BudgetedMetric
 from omma.datasets.csv_text import spreadsheet_text
 from omma.datasets.matrices import file_ending, write_matrix
 from omma.datasets.scored import Scored

@@ -23,7 +23,7 @@ from omma._validate import nearest
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from omma.comparison.arguments import BudgetedMetric
+    from omma.comparison.protocol import BudgetedMetric
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -226,7 +226,7 @@ def read_token(path: Path | None) -> str:
 
 def read_metric(text: str, k: int | None, at_most: int | None) -> BudgetedMetric:
     """A metric with its budget: the number after an @, else ``k``, else the metric's own."""
-    from omma.comparison.arguments import BudgetedMetric
+    from omma.comparison.protocol import BudgetedMetric
     from omma.metrics.target import Target
 
     with usage("--metric"):

@@ -14,8 +14,8 @@ from scipy import sparse
 from omma._candidates import warn_of_rows
 from omma._validate import check_positive_int, check_seed, shown
 from omma.calibration.reliability import CalibrationCheck
-from omma.comparison.arguments import read_metrics, read_rows
 from omma.comparison.choice import SIMPLE, Candidate, Choice, PerLabel
+from omma.comparison.protocol import read_metrics, read_rows
 from omma.comparison.resampling import Resampler, estimates
 from omma.counts import Counts
 from omma.evaluation import replay

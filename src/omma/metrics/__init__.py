@@ -33,12 +33,13 @@ from omma.metrics.catalog import (
     qmean,
     read_target,
     recall,
+    smoothed,
+    smoothed_value,
     specificity,
 )
 from omma.metrics.costs import Costs, RowCosts, costs
 from omma.metrics.custom import Custom, custom
 from omma.metrics.names import MetricName
-from omma.metrics.smoothed import smoothed, smoothed_value
 
 __all__ = [
     "NAMES",

@@ -15,7 +15,7 @@ from omma.counts import Counts
 from omma.kernels import objectives as kinds
 from omma.kernels.layout import EPSILON, SUMS
 from omma.metrics.base import NO_MATRIX, Metric, divide
-from omma.metrics.binary import MEANS, RECALL, LabelMetric, Smoothing, mean_of
+from omma.metrics.binary import MEANS, RECALL, LabelMetric, Minimum, Smoothing, mean_of
 
 Terms = tuple[tuple[float, Metric], ...]
 
@@ -259,6 +259,13 @@ def over_classes(kind: str) -> OverClasses:
     '(s·Σtp − Σ predicted·positive) / (s² − Σ predicted·positive), s = Σ positive'
     """
     return OverClasses(kind)
+
+
+def is_minimum(metric: Metric) -> bool:
+    """Whether a metric is a minimum of rates, smoothed or not."""
+    if isinstance(metric, OverClasses):
+        return metric.kind == "min_recall"
+    return isinstance(metric.per_label, Minimum)
 
 
 @dataclass(frozen=True, repr=False)

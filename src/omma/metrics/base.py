@@ -58,10 +58,10 @@ class Metric(ABC):
     single_label: bool = False
     needs_matrix: bool = False
     # Assumption 4.1 of the paper asks for concave and smooth metrics; these say which are.
-    concave: bool
-    smooth: bool
-    linear: bool
-    linear_fractional: bool
+    concave: bool = False
+    smooth: bool = False
+    linear: bool = False
+    linear_fractional: bool = False
 
     def _set(self, **traits: Any) -> None:
         """Set the traits that follow from what a metric is made of, while it is made."""

@@ -200,8 +200,6 @@ class Minimum(LabelMetric):
             # A minimum of linear functions is concave: denominators that no decision changes.
             concave=all(not (rate.under[0] or rate.under[1]) for rate in self.rates),
             smooth=self.smoothing is not None,
-            linear=False,
-            linear_fractional=False,
         )
 
     def of_cells(

@@ -19,17 +19,12 @@ from omma.rows.arrays import meaning
 class Costs(Metric):
     """The average gain of a prediction; made by ``omma.metrics.costs``."""
 
-    needs_matrix = True
+    formula = "Σ over (true i, predicted j) of matrix[i, j] · C[i, j]"
+    needs_matrix = multiclass = single_label = True
+    concave = smooth = linear = linear_fractional = True
 
     worth: NDArray[np.float64]
     name: str = "costs"
-    formula: str = "Σ over (true i, predicted j) of matrix[i, j] · C[i, j]"
-    multiclass: bool = True
-    single_label: bool = True
-    concave: bool = True
-    smooth: bool = True
-    linear: bool = True
-    linear_fractional: bool = True
 
     def check_labels(self, m: int) -> None:
         if m != len(self.worth):

@@ -52,8 +52,6 @@ class Custom(LabelMetric):
     name: str
     concave: bool = False
     smooth: bool = False
-    linear: bool = False
-    linear_fractional: bool = False
 
     def __post_init__(self) -> None:
         self._set(formula=f"{self.name}(tp, fp, fn, tn) of fractions")

@@ -11,9 +11,9 @@ from omma.kernels import objectives as kinds
 from omma.kernels.calibrate import STRAIGHT, SURE
 from omma.kernels.layout import EPSILON
 from omma.metrics import Metric, smoothed
+from omma.metrics.averages import is_minimum
 from omma.metrics.binary import RECALL
 from omma.metrics.names import MetricName
-from omma.metrics.smoothed import is_minimum
 from omma.plan import Plan, Shrinkage
 from omma.policies.base import Maximizer
 

@@ -9,7 +9,7 @@ from omma._types import Calibration
 from omma._validate import check_choice
 from omma.kernels.calibrate import STRAIGHT, SURE
 from omma.kernels.objectives import with_epsilon
-from omma.metrics.smoothed import is_minimum
+from omma.metrics.averages import is_minimum
 from omma.plan import Plan
 from omma.policies.auto import PRIOR, Auto, shrinkage_of
 from omma.policies.base import MetricPolicy
