@@ -18,7 +18,6 @@ from scipy.special import betainc, chdtrc
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.rows.arrays import DenseProbabilities, blocks, entries_of
 from omma.rows.batch import Batch
-from omma.rows.labels import TrueLabels
 
 LEAST = 1e-15  # a probability of zero or one is not taken as certain
 TEST_BINS = 10  # of equal mass: bins of equal width leave most of rare labels in a single one
@@ -168,20 +167,20 @@ def reliability(
     owner = "reliability"
     check_positive_int(owner, "bins", bins)
     check_choice(owner, "strategy", strategy, ("width", "mass"))
-    sample = Sample.read(owner, eta, y, weights, label)
+    sample = _read_sample(owner, eta, y, weights, label)
     edges = np.linspace(0.0, 1.0, bins + 1)
     if strategy == "mass":
-        edges = _quantiles(sample, edges)
+        edges = _quantiles(sample, label, edges)
     # A bin reaches from its lower edge up to, but without, its upper one.
     sums = np.zeros((3, max(1, len(edges) - 1)))
-    for values, hits, weight in sample.cases():
+    for values, hits, weight in _cases(sample, label):
         place = np.searchsorted(edges[1:-1], values, side="right")
         for total, of_cases in zip(sums, (weight, values * weight, hits * weight), strict=True):
             total += np.bincount(place, of_cases, minlength=sums.shape[1])
     count, probability, came_true = sums
     with np.errstate(invalid="ignore"):  # an empty bin is 0/0
         predicted, observed = probability / count, came_true / count
-    is_weighted = len(sample.batch.weights) > 0
+    is_weighted = len(sample.weights) > 0
     return Reliability(edges, predicted, observed, count if is_weighted else count.astype(np.int64))
 
 
@@ -215,14 +214,14 @@ def log_loss(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> fl
     >>> log_loss([[0.5, 0.25]], [[0, 1]])  # labels: (-log 0.5 - log 0.25) / 2
     1.040
     """
-    sample = Sample.read("log_loss", eta, y, weights)
+    sample = _read_sample("log_loss", eta, y, weights)
     total = 0.0
-    for values, hits, weight in sample.cases():
-        if sample.labels.class_ids:  # only the class that came counts
+    for values, hits, weight in _cases(sample):
+        if sample.class_ids:  # only the class that came counts
             values, hits, weight = values[hits], hits[hits], weight[hits]
         present, absent = np.maximum(values, LEAST), np.minimum(values, 1 - LEAST)
         total -= float(np.where(hits, np.log(present), np.log1p(-absent)) @ weight)
-    return total / sample.size
+    return total / _size(sample)
 
 
 def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float:
@@ -234,83 +233,78 @@ def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float
     >>> brier([[0.5, 0.25]], [[0, 1]])
     0.406
     """
-    sample = Sample.read("brier", eta, y, weights)
-    total = sum(np.square(values - hits) @ weight for values, hits, weight in sample.cases())
-    return float(total / sample.size)
+    sample = _read_sample("brier", eta, y, weights)
+    total = sum(np.square(values - hits) @ weight for values, hits, weight in _cases(sample))
+    return float(total / _size(sample))
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Every pair of row and label of which the label is known, read a block of rows at a time."""
-
-    batch: Batch
-    labels: TrueLabels
-    label: int | None = None  # the only one that is looked at
-
-    @classmethod
-    def read(
-        cls, owner: str, eta: Any, y: Any, weights: ArrayLike | None, label: int | None = None
-    ) -> Sample:
-        """Check all input."""
-        batch = Batch.read(owner, eta, y, weights)
+def _read_sample(
+    owner: str, eta: Any, y: Any, weights: ArrayLike | None, label: int | None = None
+) -> Batch:
+    """Rows of which some label is known; all input is checked."""
+    batch = Batch.read(owner, eta, y, weights)
+    if not batch.n:
+        raise ValueError(f"eta of {owner} must have at least one row, got none")
+    batch.check(owner)
+    if label is not None:
+        check_number(owner, "label", label, low=0, high=batch.m - 1)
+    if batch.labels is None:
+        raise ValueError(f"y of {owner} must be given, got None")
+    if batch.labels.known is not None:
+        batch = batch.take(batch.labels.known)
         if not batch.n:
-            raise ValueError(f"eta of {owner} must have at least one row, got none")
-        batch.check(owner)
+            raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
+    if not batch.row_weights.sum() > 0:
+        raise ValueError(f"weights of {owner} must not all be zero")
+    return batch
+
+
+def _size(sample: Batch) -> float:
+    """The number of cases of a mean: rows with a class each, or pairs of row and label."""
+    weight, labels = sample.row_weights, sample.labels
+    if sample.class_ids:
+        return float(weight.sum())
+    missing = None if labels is None else labels.missing
+    unknown = 0.0 if missing is None else float(weight @ np.diff(missing.indptr))
+    return float(weight.sum()) * sample.m - unknown
+
+
+def _cases(
+    sample: Batch, label: int | None = None
+) -> Iterator[tuple[Floats, NDArray[np.bool_], Floats]]:
+    """Probabilities, whether each came true, and their weights, a block of rows at a time.
+
+    They are of every pair of row and label of which the label is known, or of one label alone. Of
+    sparse rows, all probabilities that are not stored are two cases: zeros that came true, and
+    zeros that did not.
+    """
+    m, eta, labels, row_weights = sample.m, sample.eta, sample.labels, sample.row_weights
+    assert labels is not None
+    for _, block in blocks(sample.n, eta.rows_per_block, None):
+        weight = row_weights[block]
+        # A pair of row and label is known by its place, row · m + label.
+        true = _places(labels.block(block), m)
+        unknown = _places(labels.unknown_of(block), m)
+        if isinstance(eta, DenseProbabilities):
+            values = np.asarray(eta.array[block], dtype=np.float64).ravel()
+            places = np.arange(len(values))
+        else:
+            stored = eta.matrix[block[0] : block[-1] + 1].tocoo()
+            values = stored.data.astype(np.float64)
+            places = stored.coords[0].astype(np.int64) * m + stored.coords[1]
         if label is not None:
-            check_number(owner, "label", label, low=0, high=batch.m - 1)
-        if batch.labels is None:
-            raise ValueError(f"y of {owner} must be given, got None")
-        if batch.labels.known is not None:
-            batch = batch.take(batch.labels.known)
-            if not batch.n:
-                raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
-        assert batch.labels is not None
-        if not batch.row_weights.sum() > 0:
-            raise ValueError(f"weights of {owner} must not all be zero")
-        return cls(batch, batch.labels, label)
-
-    @property
-    def size(self) -> float:
-        """The number of cases of a mean: rows with a class each, or pairs of row and label."""
-        weight, missing = self.batch.row_weights, self.labels.missing
-        if self.labels.class_ids:
-            return float(weight.sum())
-        unknown = 0.0 if missing is None else float(weight @ np.diff(missing.indptr))
-        return float(weight.sum()) * self.batch.m - unknown
-
-    def cases(self) -> Iterator[tuple[Floats, NDArray[np.bool_], Floats]]:
-        """Probabilities, whether each came true, and their weights, a block of rows at a time.
-
-        Of sparse rows, all probabilities that are not stored are two cases: zeros that came true,
-        and zeros that did not.
-        """
-        m, eta, row_weights = self.batch.m, self.batch.eta, self.batch.row_weights
-        for _, block in blocks(self.batch.n, eta.rows_per_block, None):
-            weight = row_weights[block]
-            # A pair of row and label is known by its place, row · m + label.
-            true = _places(self.labels.block(block), m)
-            unknown = _places(self.labels.unknown_of(block), m)
-            if isinstance(eta, DenseProbabilities):
-                values = np.asarray(eta.array[block], dtype=np.float64).ravel()
-                places = np.arange(len(values))
-            else:
-                stored = eta.matrix[block[0] : block[-1] + 1].tocoo()
-                values = stored.data.astype(np.float64)
-                places = stored.coords[0].astype(np.int64) * m + stored.coords[1]
-            if self.label is not None:
-                values, places = values[places % m == self.label], places[places % m == self.label]
-                true, unknown = (at[at % m == self.label] for at in (true, unknown))
-            if len(unknown):
-                known = ~np.isin(places, unknown)
-                values, places = values[known], places[known]
-            hits, own = np.isin(places, true), weight[places // m]
-            if not isinstance(eta, DenseProbabilities):
-                labels = 1 if self.label is not None else m
-                everything = weight.sum() * labels - weight[unknown // m].sum()
-                came_true = weight[true // m].sum() - own[hits].sum()
-                values, hits = np.append(values, [0.0, 0.0]), np.append(hits, [True, False])
-                own = np.append(own, [came_true, everything - own.sum() - came_true])
-            yield values, hits, own
+            values, places = values[places % m == label], places[places % m == label]
+            true, unknown = (at[at % m == label] for at in (true, unknown))
+        if len(unknown):
+            known = ~np.isin(places, unknown)
+            values, places = values[known], places[known]
+        hits, own = np.isin(places, true), weight[places // m]
+        if not isinstance(eta, DenseProbabilities):
+            everything = weight.sum() * (m if label is None else 1) - weight[unknown // m].sum()
+            came_true = weight[true // m].sum() - own[hits].sum()
+            values, hits = np.append(values, [0.0, 0.0]), np.append(hits, [True, False])
+            own = np.append(own, [came_true, everything - own.sum() - came_true])
+        yield values, hits, own
 
 
 def _places(lists: Any, m: int) -> NDArray[np.int64]:
@@ -322,13 +316,13 @@ def _places(lists: Any, m: int) -> NDArray[np.int64]:
     return np.asarray(row * m + ids[entries_of(starts, ends)])
 
 
-def _quantiles(sample: Sample, shares: Floats) -> Floats:
+def _quantiles(sample: Batch, label: int | None, shares: Floats) -> Floats:
     """Edges of bins that hold as many cases each, equal edges being one."""
-    blocks_of_cases = [(values, weight) for values, _, weight in sample.cases()]
+    blocks_of_cases = [(values, weight) for values, _, weight in _cases(sample, label)]
     values, weight = (np.concatenate(arrays) for arrays in zip(*blocks_of_cases, strict=True))
     order = np.argsort(values, kind="stable")
     values, reached = values[order], np.cumsum(weight[order])
-    if len(sample.batch.weights):  # the first probability at which so much weight is reached
+    if len(sample.weights):  # the first probability at which so much weight is reached
         at = np.searchsorted(reached, shares * reached[-1] * (1 - 1e-12))
         return np.unique(values[at])
     # Each case weighs one, or many zeros do together: linear between neighbours, as NumPy.

@@ -162,14 +162,14 @@ class Choice:
         """What to do, in a few sentences."""
         best, simple = self.best, self[SIMPLE]
         # Values are fractions everywhere; people read percent.
-        expect = f"expect {100 * best.value:.2f} % ({_to(best.interval)}) on new rows"
+        expect = f"expect {100 * best.value:.2f} % ({_range(best.interval)}) on new rows"
         if best.limits:
             return self._verdict_with_limits(expect)
         if best is simple:
             return f"The {simple.title} is as good as anything here: {expect}."
         # How far the simple rule is behind is what the best one gains, with its sign turned.
         low, high = simple.behind_interval
-        gain = f"{-100 * simple.behind:.2f} points ({_to((-high, -low))})"
+        gain = f"{-100 * simple.behind:.2f} points ({_range((-high, -low))})"
         if simple.as_good:
             return (
                 f"{best.title} and the {simple.title} are not distinguishable on this data: "
@@ -206,9 +206,9 @@ class Choice:
             cells = [
                 rule.title,
                 f"{100 * rule.value:.2f}",
-                _range(rule.interval),
+                _range(rule.interval, "…"),
                 "best" if is_best else f"{100 * rule.behind:+.2f}",
-                " " if is_best else _range(rule.behind_interval),
+                " " if is_best else _range(rule.behind_interval, "…"),
                 # A rule that does not learn has no stream of its own.
                 MISSING if rule.stream is None else f"{100 * rule.stream:.2f}",
                 *map(_limit_cell, rule.limits),
@@ -221,8 +221,9 @@ class Choice:
     @property
     def data(self) -> list[dict[str, Any]]:
         """A record for each candidate, as fractions and in full."""
-        return [
-            {
+        records: list[dict[str, Any]] = []
+        for rule in self.candidates:
+            record = {
                 "rule": rule.name,
                 "value": rule.value,
                 "low": rule.interval[0],
@@ -233,10 +234,20 @@ class Choice:
                 "out_of_fold": rule.out_of_fold,
                 "stream": rule.stream,
                 "best": rule.name == self.best_name,
-                **({"limits": _limits_data(rule), "holds": rule.holds} if rule.limits else {}),
             }
-            for rule in self.candidates
-        ]
+            limits = [
+                {
+                    "limit": str(status.limit),
+                    "value": None if np.isnan(status.value) else status.value,
+                    "interval": list(status.interval),
+                    "error": None if np.isnan(status.error) else status.error,
+                    "holds": status.missed_by == 0.0,
+                    "missed_by": status.missed_by,
+                }
+                for status in rule.limits
+            ]
+            records.append({**record, "limits": limits, "holds": rule.holds} if limits else record)
+        return records
 
     @property
     def note(self) -> str:
@@ -314,12 +325,8 @@ class Choice:
         return f"<choice by {self.metric}: {self.best.title}, {100 * self.best.value:.2f} %>"
 
 
-def _range(ends: Range) -> str:
-    return f"{100 * ends[0]:.2f} … {100 * ends[1]:.2f}"
-
-
-def _to(ends: Range) -> str:
-    return f"{100 * ends[0]:.2f} to {100 * ends[1]:.2f}"
+def _range(ends: Range, between: str = "to") -> str:
+    return f"{100 * ends[0]:.2f} {between} {100 * ends[1]:.2f}"
 
 
 def _misses(rule: Candidate) -> str:
@@ -345,18 +352,3 @@ def _limit_cell(status: LimitStatus) -> str:
     if np.isnan(status.value):
         return MISSING
     return f"{status.value:.4f}{' (missed)' if status.missed_by else ''}"
-
-
-def _limits_data(rule: Candidate) -> list[dict[str, Any]]:
-    """The limits of a candidate for programs."""
-    return [
-        {
-            "limit": str(status.limit),
-            "value": None if np.isnan(status.value) else status.value,
-            "interval": list(status.interval),
-            "error": None if np.isnan(status.error) else status.error,
-            "holds": status.missed_by == 0.0,
-            "missed_by": status.missed_by,
-        }
-        for status in rule.limits
-    ]

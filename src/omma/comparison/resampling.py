@@ -118,7 +118,7 @@ class Resampler:
         self.whole = self._unpacked(self.sums, self.rows.sum())
         # What smoothing needs: how the metric is made of rates, and the mean of each rate.
         self.terms = [(weight, part, structure(part)) for weight, part in metric.parts]
-        rates = [rate for *_, made_of in self.terms for rate in made_of.rates]
+        rates = [rate for *_, (of_term, _, _) in self.terms for rate in of_term]
         self.levels = {rate: _level(rate, self.whole) for rate in rates}
 
     def _unpacked(self, sums: Array, n: Any) -> Cells:
@@ -200,28 +200,30 @@ class Resampler:
         that occur. In geometric means over classes a ~ Gamma(1), in harmonic ones a ~ Gamma(2).
         """
         total = cells.gains / cells.n
-        for weight, part, made_of in self.terms:
-            if made_of.rates:
-                total = total + weight * self._of_rates(made_of, cells, correlation)
+        for weight, part, (rates, inner, outer) in self.terms:
+            if rates:
+                total = total + weight * self._of_rates(rates, inner, outer, cells, correlation)
             else:
                 total = total + weight * self._of_tables(part, cells)
         return total
 
-    def _of_rates(self, made_of: Structure, cells: Cells, correlation: float) -> Array:
+    def _of_rates(
+        self, rates: tuple[Rate, ...], inner: str, outer: str, cells: Cells, correlation: float
+    ) -> Array:
         """Metrics that are means of rates: each rate of each label is smoothed by itself."""
         draws, rules = cells.n.shape
         smoothed = []
-        for rate in made_of.rates:
+        for rate in rates:
             shared = self.rng.standard_normal((draws, 1)) * np.sqrt(correlation)
             own = self.rng.standard_normal((draws, rules)) * np.sqrt(1.0 - correlation)
             level = expit(logit(self.levels[rate]) + shared + own)[..., np.newaxis]
             level = np.broadcast_to(level, cells.tp.shape)
             over, under = _fraction(rate, cells)
-            added = np.full(level.shape, HITS[made_of.outer]) if made_of.outer in HITS else level
+            added = np.full(level.shape, HITS[outer]) if outer in HITS else level
             hits, misses = self.rng.gamma(added), self.rng.gamma(1.0 - level)
             smoothed.append(np.maximum((over + hits) / (under + hits + misses), LEAST_RATE))
-        of_labels = mean_of(made_of.inner, np.stack(smoothed))
-        return mean_of(made_of.outer, np.moveaxis(of_labels, -1, 0))
+        of_labels = mean_of(inner, np.stack(smoothed))
+        return mean_of(outer, np.moveaxis(of_labels, -1, 0))
 
     def _of_tables(self, metric: Metric, cells: Cells) -> Array:
         """Metrics of 2x2 tables: of one label, pooled over labels, or one for each label."""
@@ -250,30 +252,26 @@ class Resampler:
         return np.asarray(of.of_cells(*tables).mean(axis=-1))  # type: ignore[arg-type]
 
 
-class Structure(NamedTuple):
-    """How a metric is made of rates, as far as intervals depend on it."""
+def structure(metric: Metric) -> tuple[tuple[Rate, ...], str, str]:
+    """How a metric, or one term of a sum of them, is made of rates.
 
-    rates: tuple[Rate, ...] = ()  # of each label or class; none where it is no mean of them
-    inner: str = ""  # the mean of the rates of a label
-    outer: str = ""  # the mean over labels or classes
-
-
-def structure(metric: Metric) -> Structure:
-    """What a metric, or one term of a sum of them, is made of."""
+    Returns the rates of each label or class, none where it is no mean of them; the mean of the
+    rates of a label; and the mean over labels or classes.
+    """
     if isinstance(metric, OverClasses):
         # Accuracy, MCC and kappa are of the whole table of classes.
         is_mean = not metric.single_label and metric.kind != "accuracy"
-        return Structure((RECALL,) if is_mean else (), "rate", KINDS[metric.kind].mean)
+        return (RECALL,) if is_mean else (), "rate", KINDS[metric.kind].mean
     if not isinstance(metric, Macro):
-        return Structure()
+        return (), "", ""
     of = metric.of
     if isinstance(of, Minimum):
-        return Structure(of.rates, "minimum", "arithmetic")
+        return of.rates, "minimum", "arithmetic"
     if not isinstance(of, Binary) or of.mean == "correlation":
-        return Structure(outer="arithmetic")
+        return (), "", "arithmetic"
     # G-mean and its kin are means of two rates, F1 and others a single one.
     rates = (RECALL, SPECIFICITY) if of.rate is None else (of.rate,)
-    return Structure(rates, of.mean, "arithmetic")
+    return rates, of.mean, "arithmetic"
 
 
 def _fraction(rate: Rate, cells: Cells) -> list[Array]:

@@ -156,7 +156,9 @@ class Metric(metrics.base.ClassificationMetric):
         return is_single(model) or is_multi(model)
 
     def _count(self, y_true: Any, y_pred: Any, w: float, sign: int) -> None:
-        weight = sign * _exact(check_number("Metric", "w", w, low=0.0))
+        number = check_number("Metric", "w", w, low=0.0)
+        # Numbers that add up without rounding.
+        weight = sign * (int(number) if number.is_integer() else Fraction(number))
         true, predicted, listed = self._labels(y_true, y_pred)
         if sign < 0 and not all(label in self._cells for label in listed):
             raise ValueError(
@@ -201,11 +203,6 @@ def refuse_for_streams(owner: str, metric: own.Metric) -> None:
             f"metric of {owner} must not be a table of costs, whose classes are numbered while "
             f"those of a stream have names and come as they come, got {metric.name}"
         )
-
-
-def _exact(weight: float) -> int | Fraction:
-    """A number that adds up without rounding."""
-    return int(weight) if weight.is_integer() else Fraction(weight)
 
 
 def last_step(model: Any) -> Any:
