@@ -281,6 +281,13 @@ def state_of(counts: Counts) -> State:
     return State.from_arrays({"cells": cells, "totals": totals})
 
 
+def add_counts(counted: Any, counts: Counts, unit: float = 1.0) -> None:
+    """Add counts to a part of a state, whose rows weigh ``unit`` where the past fades."""
+    counted.cells[...] += unit * np.stack((counts.tp, counts.predicted, counts.positive))
+    rows = counted.totals[N] + unit * counts.n
+    counted.totals[...] = (rows, *counted.cells.sum(axis=1))
+
+
 def _counted(
     name: str, values: ArrayLike, slack: float, *, ndim: int, m: int | None = None
 ) -> NDArray[np.float64]:

@@ -18,9 +18,8 @@ from omma._html import html_table
 from omma._types import Arrays, Decisions, Frame, SparseMatrix
 from omma._validate import check_positive_int, shown
 from omma.certificate import Certificate, Gap
-from omma.counts import Counts, counts_of, state_of
+from omma.counts import Counts, add_counts, counts_of
 from omma.engine import UnsortedError
-from omma.kernels.layout import N
 from omma.limits import LimitStatus, limit_statuses
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
@@ -158,6 +157,30 @@ class OnlineClassifier:
         self._refused = dict.fromkeys(REFUSALS, 0)
         self._seen: tuple[Counts, Rule] | None = None  # at the last call of stats
         self._prepare()
+
+    def _prepare(self) -> None:
+        """Set up what follows from the rest, here and wherever the learner is unpickled."""
+        self._lock = threading.RLock()  # counting is one thing at a time; deciding needs no lock
+        self._journal: Any = None
+        self._engine = self.policy.engine(self._state)
+        self._waiting.evicted = self._forgotten
+        metric, k, state = self.metric, self.policy.budget, self._state
+        self._soft = state.labels is not None  # decisions look at probabilities, which count, too
+        has_gap = self._certificate is not None
+        self._keeps_eta = self.policy.needs_eta or has_gap
+        one_class = k == 1 and metric is not None and metric.multiclass
+        self._class_names = np.array(self.names) if self.names and one_class else None
+        # What is counted when a row is decided need not wait with it.
+        corrects = state.known is not None or state.calibration is not None
+        self._keeps_eta_late = has_gap or corrects or (self.policy.needs_eta and not self._soft)
+        # With costs every label is a candidate; with k = m every label is predicted.
+        costs = metric is not None and metric.needs_matrix
+        is_scarce = k is not None and k < self.n_labels and not costs
+        self._candidate_checks = CANDIDATE_CHECKS if is_scarce else 0
+        # Whether the engine alone counts a row, and checks its labels.
+        single_label = metric is not None and metric.single_label
+        self._is_simple = not (single_label or costs or has_gap)
+        self._row_shape = (self.n_labels,)
 
     # Deciding
 
@@ -564,9 +587,7 @@ class OnlineClassifier:
         for counted, added, unit in (*sets, (merged.judged, true, 1.0)):
             # Sums over labels are added up anew, which may change a last digit: not for nothing.
             if counted is not None and added != nothing:
-                counted.cells[...] += unit * state_of(added).cells
-                rows = counted.totals[N] + unit * added.n
-                counted.totals[...] = (rows, *counted.cells.sum(axis=1))
+                add_counts(counted, added, unit)
         if merged.prices is not None:  # they stay; the rates that they look at are counted anew
             merged.prices.settle(merged.limited.cells)
         return merged
@@ -909,30 +930,6 @@ class OnlineClassifier:
         return nullcontext() if self._journal is None else self._journal.change()
 
     # How it is copied and shown
-
-    def _prepare(self) -> None:
-        """Set up what follows from the rest, here and wherever the learner is unpickled."""
-        self._lock = threading.RLock()  # counting is one thing at a time; deciding needs no lock
-        self._journal: Any = None
-        self._engine = self.policy.engine(self._state)
-        self._waiting.evicted = self._forgotten
-        metric, k, state = self.metric, self.policy.budget, self._state
-        self._soft = state.labels is not None  # decisions look at probabilities, which count, too
-        has_gap = self._certificate is not None
-        self._keeps_eta = self.policy.needs_eta or has_gap
-        one_class = k == 1 and metric is not None and metric.multiclass
-        self._class_names = np.array(self.names) if self.names and one_class else None
-        # What is counted when a row is decided need not wait with it.
-        corrects = state.known is not None or state.calibration is not None
-        self._keeps_eta_late = has_gap or corrects or (self.policy.needs_eta and not self._soft)
-        # With costs every label is a candidate; with k = m every label is predicted.
-        costs = metric is not None and metric.needs_matrix
-        is_scarce = k is not None and k < self.n_labels and not costs
-        self._candidate_checks = CANDIDATE_CHECKS if is_scarce else 0
-        # Whether the engine alone counts a row, and checks its labels.
-        single_label = metric is not None and metric.single_label
-        self._is_simple = not (single_label or costs or has_gap)
-        self._row_shape = (self.n_labels,)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -166,9 +166,9 @@ class FrankWolfe:
         proves = shared.soft and metric.concave
         confusion = confusion_of(owner, batch, k, soft=shared.soft)
         # Most metrics are not concave: another start may lead to a better mixture.
-        solutions = []
+        solutions = {}
         for name in STARTS if self.start == "best" else (self.start,):
-            solution = maximize(
+            solutions[name] = maximize(
                 shared,
                 confusion,
                 start=start_at(name, k, m, self.seed),
@@ -177,11 +177,11 @@ class FrankWolfe:
                 step=self.step,
                 limit=limits[0] if limits else None,
             )
-            solutions.append(replace(solution, start=name))
-            if solution.converged and proves:
+            if solutions[name].converged and proves:
                 break
-        best = max(solutions, key=lambda solution: solution.value)  # of equals, the first
-        self._warn_of(best, proves)
+        start = max(solutions, key=lambda name: solutions[name].value)  # of equals, the first
+        best = solutions[start]
+        self._warn_of(best, start, proves)
         rules = (Rule(atom.slope, atom.offset, k).named(batch.names) for atom in best.atoms)
         return Mixture(
             tuple(rules),
@@ -190,11 +190,11 @@ class FrankWolfe:
             self.seed,
             best.values,
             tuple(best.log),
-            best.start,
+            start,
             best.is_start,
         )
 
-    def _warn_of(self, solution: Solution, proven: bool) -> None:
+    def _warn_of(self, solution: Solution, start: str, proven: bool) -> None:
         """Warn of a run that did not end, or that ended where it began without proof."""
         if not solution.met:
             (limit,) = self.subject_to
@@ -209,7 +209,7 @@ class FrankWolfe:
             )
         elif solution.is_start and not proven:
             message = (
-                f"FrankWolfe found nothing better than its start ({solution.start}): if eta is of "
+                f"FrankWolfe found nothing better than its start ({start}): if eta is of "
                 "rows that the estimator was fitted to, fit on out-of-fold probabilities"
             )
         else:
@@ -312,7 +312,6 @@ class Solution:
     converged: bool
     value: float  # of the mixture
     met: bool  # whether the limit, where there is one, can be met
-    start: str = "top"
 
     @property
     def shares(self) -> Vector:

@@ -28,7 +28,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 
 from omma.calibration.online import OnlineCalibrator
 from omma.calibration.whole import calibration_of
-from omma.counts import Counts, counts_of
+from omma.counts import Counts, add_counts, counts_of
 from omma.engine import Engine
 from omma.evaluation import replay
 from omma.limits import Limit
@@ -185,8 +185,7 @@ class RuleSearch:
             state.calibration.fill(self.calibration.arrays())
         for part, counts in counted:
             if part is not None:
-                part.cells[...] = counts.tp, counts.predicted, counts.positive
-                part.totals[...] = counts.n, *part.cells.sum(axis=1)
+                add_counts(part, counts)
         return JudgedRule(rule, true, state)
 
     def without_limits(self, state: State) -> JudgedRule:

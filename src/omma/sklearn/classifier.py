@@ -190,8 +190,6 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     array([0.23])
     """
 
-    _online: OnlineClassifier | None  # what learns after ``fit``; None until it is needed
-
     def __init__(
         self,
         estimator: Any,
@@ -325,7 +323,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         # Before the estimator has seen these rows: afterwards its probabilities would be too good.
         _, learner = self._decide_rows(X, labels, weights)
         self.estimator_.partial_fit(X, y, **fit_params)
-        self._online = learner
+        self._learner = learner
         return self._publish(learner.counts, learner.rule, _num_samples(X))
 
     def step(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[Any] | sparse.csr_matrix:
@@ -359,7 +357,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         X, y, weights = _check_rows(X, y, sample_weight, "step")
         decisions, learner = self._decide_rows(X, self._problem.encode(y), weights)
         decoded = self._problem.decode(decisions)
-        self._online = learner
+        self._learner = learner
         self._publish(learner.counts, learner.rule, 0)
         return decoded
 
@@ -386,26 +384,17 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _start(
         self, estimator: Any, problem: Problem, policy: OMMA | Auto, best: JudgedRule | None = None
     ) -> None:
-        """Forget everything that was learned before."""
-        self.estimator_, self.classes_ = estimator, problem.classes
-        self._problem, self.n_samples_seen_ = problem, 0
-        self._started: tuple[OMMA | Auto, JudgedRule | None] = policy, best
-        self._online = None
+        """Forget everything that was learned before, and let a learner go on from the best rule."""
+        learner = OnlineClassifier(policy, problem.m, names=problem.names)
+        if best is not None:
+            learner.merge(best.counts, best.state)
+        self.estimator_, self.classes_, self.n_samples_seen_ = estimator, problem.classes, 0
+        self._problem, self._learner = problem, learner
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
             elif hasattr(self, name):  # of an estimator that was fitted before
                 delattr(self, name)
-
-    @property
-    def _learner(self) -> OnlineClassifier:
-        """What goes on learning after ``fit``; made when it is first needed."""
-        if self._online is None:
-            policy, best = self._started
-            self._online = OnlineClassifier(policy, self._problem.m, names=self._problem.names)
-            if best is not None:
-                self._online.merge(best.counts, best.state)
-        return self._online
 
     def _publish(
         self, counts: Counts, rule: Rule, trained_on: int, history: ScoreHistory | None = None
