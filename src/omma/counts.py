@@ -281,6 +281,23 @@ def state_of(counts: Counts) -> State:
     return State.from_arrays({"cells": cells, "totals": totals})
 
 
+def state_with(state: State, counts: Any, estimates: Any) -> State:
+    """A state with true labels against predictions, and probabilities, added to it."""
+    nothing = Counts.zeros(state.m)  # a sum refuses counts of other labels
+    true = nothing + counts
+    own = true if state.labels is None else nothing + estimates
+    total: State = state.copy()
+    # Where the past fades, decisions look at counts in the unit of the present row.
+    sets = ((total.own, own, state.unit), (total.labels, true, state.unit))
+    for counted, added, unit in (*sets, (total.judged, true, 1.0)):
+        # Sums over labels are added up anew, which may change a last digit: not for nothing.
+        if counted is not None and added != nothing:
+            add_counts(counted, added, unit)
+    if total.prices is not None:  # they stay; the rates that they look at are counted anew
+        total.prices.settle(total.limited.cells)
+    return total
+
+
 def add_counts(counted: Any, counts: Counts, unit: float = 1.0) -> None:
     """Add counts to a part of a state, whose rows weigh ``unit`` where the past fades."""
     counted.cells[...] += unit * np.stack((counts.tp, counts.predicted, counts.positive))

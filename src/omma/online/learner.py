@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma._candidates import candidates_of, warn_of_row, warn_of_rows
-from omma._html import html_table
 from omma._types import Arrays, Decisions, Frame, SparseMatrix
 from omma._validate import check_positive_int, shown
 from omma.certificate import Certificate, Gap
-from omma.counts import Counts, add_counts, counts_of
+from omma.counts import Counts, counts_of, state_with
 from omma.engine import UnsortedError
 from omma.limits import LimitStatus, limit_statuses
 from omma.metrics import Metric, metric as find_metric
@@ -39,7 +38,7 @@ from omma.online.reading import (
     refuse_two_columns,
     weights_of,
 )
-from omma.online.stats import stats_of
+from omma.online.stats import html_of, stats_of
 from omma.online.waiting import REFUSALS, Waiting, read_ids
 from omma.policies import Policy
 from omma.policies.base import fit_first
@@ -557,40 +556,23 @@ class OnlineClassifier:
         if self._pairs is not None and matrix is None:
             way = ": pass other.counts and other.state" if states else ", got none"
             raise ValueError(f"counts of merge must have a matrix for {self.metric!r}{way}")
+        parts = state.truth.missed is not None
+        if not states and (parts or state.known is not None or state.calibration is not None):
+            raise TypeError(
+                f"merge of OnlineClassifier needs all that {self.policy!r} keeps"
+                f"{' of rows labelled in part' * parts}: pass other.state in place of counts"
+            )
+        if not states and self._soft and estimates is None:
+            raise ValueError("estimates of merge must be given with feedback='estimates'")
         # All that can go wrong is done before anything is changed.
         with self._lock:
-            merged = state + states[0] if states else self._with_counts(counts, estimates)
+            merged = state + states[0] if states else state_with(state, counts, estimates)
             pairs = None if self._pairs is None else self._pairs + matrix
             with self._changed():
                 arrays = merged.arrays()
                 state.restore({name: array.copy() for name, array in arrays.items()})
                 if pairs is not None:
                     self._pairs = pairs
-
-    def _with_counts(self, counts: Any, estimates: Any) -> State:
-        """The state with true labels against predictions, and probabilities, added to it."""
-        state = self._state
-        parts = state.truth.missed is not None
-        if parts or state.known is not None or state.calibration is not None:
-            raise TypeError(
-                f"merge of OnlineClassifier needs all that {self.policy!r} keeps"
-                f"{' of rows labelled in part' * parts}: pass other.state in place of counts"
-            )
-        if self._soft and estimates is None:
-            raise ValueError("estimates of merge must be given with feedback='estimates'")
-        nothing = Counts.zeros(self.n_labels)  # a sum refuses counts of other labels
-        true = nothing + counts
-        own = nothing + estimates if self._soft else true
-        merged: State = state.copy()
-        # Where the past fades, decisions look at counts in the unit of the present row.
-        sets = ((merged.own, own, state.unit), (merged.labels, true, state.unit))
-        for counted, added, unit in (*sets, (merged.judged, true, 1.0)):
-            # Sums over labels are added up anew, which may change a last digit: not for nothing.
-            if counted is not None and added != nothing:
-                add_counts(counted, added, unit)
-        if merged.prices is not None:  # they stay; the rates that they look at are counted anew
-            merged.prices.settle(merged.limited.cells)
-        return merged
 
     def bound_waiting(self, limit: int | None, max_seconds: float | None = None) -> None:
         """Change how many decisions wait at most, or for how long; None leaves that as it is."""
@@ -948,16 +930,4 @@ class OnlineClassifier:
         return f"<online classifier of {self.policy!r}, {self.n_labels} labels, {counted}>"
 
     def _repr_html_(self) -> str:
-        counts = self.counts
-        rows: list[tuple[str, Any]] = [("labels", self.n_labels), ("labelled rows", counts.n)]
-        if self.metric is not None:
-            value = self.metric.value(counts) if counts.n > 0 else "no labels yet"
-            rows.insert(0, (self.metric.name, value))
-            expected = self.expected_value
-            rows += [] if expected is None else [("expected by probabilities", expected)]
-        rows += [("waiting for labels by id", len(self.waiting))]
-        for status in self.limits:
-            limit, _, standing = str(status).partition(": ")
-            rows.append((limit, standing))
-        title = f"OnlineClassifier of {self.policy!r}"
-        return html_table(title, ("", "value"), rows, len(rows), most=len(rows))
+        return html_of(self)

@@ -1,4 +1,4 @@
-"""What a learner tells of itself, as plain data for logs, pages and alarms."""
+"""What a learner tells of itself: plain data for logs, pages and alarms, and a notebook's table."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from omma._html import html_table
 from omma.counts import Counts
 from omma.kernels.layout import POSITIVE, N
 from omma.metrics import Metric
@@ -56,6 +57,23 @@ def stats_of(
             for limit in learner.limits
         ],
     }
+
+
+def html_of(learner: OnlineClassifier) -> str:
+    """What a notebook shows of a learner."""
+    counts, metric = learner.counts, learner.metric
+    rows: list[tuple[str, Any]] = [("labels", learner.n_labels), ("labelled rows", counts.n)]
+    if metric is not None:
+        value = metric.value(counts) if counts.n > 0 else "no labels yet"
+        rows.insert(0, (metric.name, value))
+        expected = learner.expected_value
+        rows += [] if expected is None else [("expected by probabilities", expected)]
+    rows += [("waiting for labels by id", len(learner.waiting))]
+    for status in learner.limits:
+        limit, _, standing = str(status).partition(": ")
+        rows.append((limit, standing))
+    title = f"OnlineClassifier of {learner.policy!r}"
+    return html_table(title, ("", "value"), rows, len(rows), most=len(rows))
 
 
 def recent_value(metric: Metric | None, now: Counts, before: Counts) -> float | None:
