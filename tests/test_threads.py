@@ -80,7 +80,7 @@ def test_it_is_the_space_of_each_thread_that_makes_them_exact(monkeypatch):
     """With one space for all, some decisions would be wrong: the test above would see it."""
     learner = learned(omma.OMMA("macro_f1", k=5))
     engine, seen = learner._engine, {}
-    together(lambda number: seen.setdefault(number, engine.memory()))
+    together(lambda number: seen.setdefault(number, engine.dense().memory))
     places = {memory.work.__array_interface__["data"][0] for memory in seen.values()}
     assert len(places) == THREADS
 

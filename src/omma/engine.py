@@ -129,7 +129,7 @@ class Engine:
         mu = prices.mu if mu is None else mu
         return Limits(*self.plan.limits, mu, prices.mean, prices.spread, prices.rates, degrees)
 
-    def _dense(self) -> Any:
+    def dense(self) -> Any:
         """Arrays of dense rows, of this thread: ``memory``, and what kernels of one row take."""
         # Loading a state, and the first row labelled in part, put other arrays in its place.
         if self.state.columns is not self._columns:
@@ -144,10 +144,6 @@ class Engine:
             space.learning = (*self.learning, columns, *others)
             space.memory = memory
         return space
-
-    def memory(self) -> Memory:
-        """The arrays of dense rows."""
-        return self._dense().memory  # type: ignore[no-any-return]
 
     def sparse_memory(self, longest: int, table: Any = None) -> tuple[Memory, kernels.Sparse]:
         """The arrays of sparse rows of so many labels at most, whose numbers ``table`` has."""
@@ -185,7 +181,7 @@ class Engine:
         """
         if isinstance(eta, tuple):
             return self._decide_sparse(eta, pick, spec)
-        arguments = self._dense().deciding
+        arguments = self.dense().deciding
         if spec is not None:
             arguments = (*spec, *arguments[len(spec) :])
         out = np.empty(self.m, INDICATORS)
@@ -255,7 +251,7 @@ class Engine:
         values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
         indicators = NO_NUMBERS if true is None else true
         row = (values, indicators, prediction)
-        if not single.learn_dense(*row, *options, *self._dense().learning):
+        if not single.learn_dense(*row, *options, *self.dense().learning):
             if true is not None:
                 refuse_indicators("update", "y", true)
             refuse_indicators("update", "prediction", prediction)
@@ -290,15 +286,18 @@ class Engine:
                 self._replay_piece(owner, run, piece, picked, records)
                 if sequence.look is not None and run.done in sequence.checkpoints:
                     begun = time.perf_counter()
-                    put_back(records, state)
+                    if records is not None:
+                        put_back(records, state)
                     sequence.look(state.reported, state.truth.rows)
                     run.paused += time.perf_counter() - begun
                 if sequence.progress is not None:
                     sequence.progress(len(piece))
-        put_back(records, state)
+        if records is not None:
+            put_back(records, state)
         run.seconds = time.perf_counter() - run.started - run.paused
         if state.window is not None:
             state.window.trim()
+            self.bind(plan)  # the window has other arrays now
         return run
 
     def stretches(self, sequence: Sequence) -> Iterable[tuple[Rows, NDArray[Any]]]:
@@ -328,7 +327,7 @@ class Engine:
                 listed = np.empty(room, dtype=np.int32)
             arguments = (extras, scratch, self.spec, memory, marks, listed, run.out, rows)
         else:
-            kernel, memory = kernels.replay_dense, self.memory()
+            kernel, memory = kernels.replay_dense, self.dense().memory
             arguments = (extras, self.spec, memory, marks, run.out, rows)
         if not run.done:
             # Compile, or load from disk, by running no rows: that is no time of the replay.
@@ -354,7 +353,7 @@ class Engine:
             memory, scratch = self.sparse_memory(longest)
             chosen, ends = decided.indices.astype(np.int32), decided.indptr.astype(np.int64)
         else:
-            memory = self.memory()
+            memory = self.dense().memory
         for _, rows in blocks(batch.n, batch.eta.rows_per_block, None):
             block, extras = batch.block(rows, is_sparse=is_sparse), extras_of(batch, rows)
             if is_sparse:
@@ -387,7 +386,7 @@ class Engine:
         # Labels and estimates are looked at as they were counted; only these two correct them.
         cells, totals = np.array(self.state.cells), self.state.totals.copy()
         if isinstance(self.learning.feedback, Both | PartialLabels):
-            memory = self.memory()._replace(limits=None, calibrator=None)
+            memory = self.dense().memory._replace(limits=None, calibrator=None)
             rules.see_all(self.learning, memory, cells, totals)
         return cells, totals
 
@@ -395,7 +394,7 @@ class Engine:
         """Slope and offset of every label by an objective, at prices ``mu`` of the limits."""
         cells, totals = self.seen()
         prior = float(self.plan.prior) * self.state.unit
-        memory = self.memory()._replace(limits=None, calibrator=None)
+        memory = self.dense().memory._replace(limits=None, calibrator=None)
         without_time = memory._replace(pace=None, window=None)
         rules.gradient(objective, prior, cells, totals, without_time)
         if mu is not None:
@@ -416,10 +415,9 @@ def gathered(state: State) -> Vector:
     return records.T  # shape (fields, m), a label's numbers side by side
 
 
-def put_back(records: Vector | None, state: State) -> None:
+def put_back(records: Vector, state: State) -> None:
     """Copy gathered numbers back to the columns of their state."""
-    if records is not None:
-        state.columns[:, : state.m] = records[: len(state.columns)]
+    state.columns[:, : state.m] = records[: len(state.columns)]
 
 
 def float64(values: Any) -> Vector:

@@ -416,14 +416,13 @@ class State:
         scaled.set_totals[: None if all_counts else JUDGED] *= factor
         if scaled.shared is not None:
             scaled.shared[[*range(CURVES, LABELLED), SPREAD, COUNTED]] *= factor
+            scaled.shared[LABELLED] *= factor if all_counts else 1.0
         return scaled
 
     def __mul__(self, factor: float) -> State:
         if self.window is not None:
             raise TypeError("the state of an omma.Window cannot be multiplied: its rows are whole")
         scaled = self._scaled(factor, all_counts=True)
-        if scaled.shared is not None:
-            scaled.shared[LABELLED] *= factor
         # A price has no unit either, but moves more freely where less is known.
         scaled.prices = None if self.prices is None else self.prices * factor
         return scaled

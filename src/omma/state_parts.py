@@ -223,11 +223,6 @@ class Unseen(StatePart):
     rows: NDArray[np.float64]
 
     @property
-    def audited(self) -> float:
-        """The weight of audited rows."""
-        return float(self.rows[1])
-
-    @property
     def ratios(self) -> NDArray[np.float64]:
         """How many labels audits found per unit of probability among entries not predicted.
 

@@ -131,7 +131,7 @@ class Certificate:
             memory, sparse = engine.sparse_memory(longest + (self.shadow.budget or 0))
             kernel.certify_sparse(*block, *true, extras, sparse, engine.spec, memory, *sums)
         else:
-            kernel.certify_dense(*block, *true, extras, engine.spec, engine.memory(), *sums)
+            kernel.certify_dense(*block, *true, extras, engine.spec, engine.dense().memory, *sums)
 
     def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the next rows in units of the mean weight."""

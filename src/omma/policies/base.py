@@ -325,10 +325,16 @@ class Maximizer(Policy):
                 f"{self.at_most}"
             )
 
-    def limited_plan(self, plan: Plan, m: int) -> Plan:
-        """The plan with the policy's limits."""
+    @property
+    def _plan(self) -> Plan:
+        """The plan but for limits, of policies that leave these to ``plan``."""
+        raise NotImplementedError
+
+    def plan(self, m: int) -> Plan:
+        plan = self._plan
         if not self.limits:
             return plan
+        # Limits on single labels need their places, and averages over labels their number.
         limits = limited(self._named_limits(m), m, calibrated=plan.calibrated)
         # Limits over all labels look at sums over labels, whatever the metric does.
         return replace(plan, limits=limits, sums=max(plan.sums, SUMS))
