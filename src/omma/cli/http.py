@@ -33,6 +33,7 @@ STATUS: dict[type[Exception], int] = {
     TypeError: 400,
     OSError: 507,  # the journal could not be written: nothing was counted
 }
+REFUSALS: tuple[type[Exception], ...] = (RefusedError, *STATUS)
 PATIENCE = 30.0  # seconds for a body to come
 IDLE = 10.0  # seconds until a client must have sent the head of its next request
 LINGER = 30.0  # seconds more to read the last answer
@@ -205,7 +206,7 @@ def application(
                 if body and service.unsaved is not None:
                     # Headers are ASCII.
                     notes.append((b"omma-warning", ascii(service.unsaved)[1:-1].encode()))
-        except (RefusedError, *STATUS) as error:
+        except REFUSALS as error:
             content = _json({"error": str(error)})
             if isinstance(error, RefusedError):
                 status = error.status

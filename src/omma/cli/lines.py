@@ -309,10 +309,10 @@ class LineReader:
         if line is None:
             raise ValueError(TOO_LONG)
         text = line.decode("utf-8", "replace")
+        tried = self._format
         # Until a row was read, names of columns may be none, but what a program said first.
-        header = None if self._good else self._format
-        is_fresh = header is not None and header.gives_way(text, self.form)
-        tried = None if is_fresh else self._format
+        if isinstance(tried, CsvLines) and not self._good and tried.gives_way(text, self.form):
+            tried = None
         if tried is None:
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise StopStreamError("the text is UTF-16: save it as UTF-8")

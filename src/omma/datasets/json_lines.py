@@ -49,10 +49,6 @@ class JsonLines:
         """What a line says."""
         return self.line(parsed(text)) if text.strip() else None
 
-    def gives_way(self, text: str, form: str | None) -> bool:
-        """Never: JSON has no line of names that could turn out to be none."""
-        return False
-
     def line(self, content: Any) -> Line:
         """What an object says, as JSON was read."""
         if not isinstance(content, dict):

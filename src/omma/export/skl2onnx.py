@@ -81,8 +81,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         output = graph.node("Gather", graph.constant("classes", known), places, axis=0)
     graph.name_output(output, operator.outputs[0].full_name)
     for name, values in graph.constants.items():
-        kind = np_dtype_to_tensor_dtype(values.dtype)
-        container.add_initializer(name, kind, values.shape, values.ravel().tolist())
+        dtype = np_dtype_to_tensor_dtype(values.dtype)
+        container.add_initializer(name, dtype, values.shape, values.ravel().tolist())
     for kind, inputs, outputs, attributes in graph.nodes:
         unique = scope.get_unique_operator_name(f"omma_{kind}")
         container.add_node(kind, inputs, outputs, name=unique, **attributes)

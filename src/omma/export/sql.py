@@ -127,7 +127,9 @@ def query_of(
         raise ValueError(
             f"columns of {owner} must be None in the long layout, got {shown(columns)}"
         )
-    return _long(rule, words, *map(words.column, (row_id, label, eta)), words.name(table))
+    return _long(
+        rule, words, words.name(table), words.column(row_id), words.column(label), words.column(eta)
+    )
 
 
 def _rule_table(rule: Any, words: Dialect) -> str:
@@ -165,7 +167,7 @@ def _gain(rule: Any, words: Dialect, eta: str, slope: str, shift: str, bias: str
     return f"{words.real(slope)} * {used} + {words.real(shift)}"
 
 
-def _long(rule: Any, words: Dialect, row_id: str, label: str, eta: str, table: str) -> str:
+def _long(rule: Any, words: Dialect, table: str, row_id: str, label: str, eta: str) -> str:
     """A row for each label that is predicted, of a table with a row for each probability."""
     gain = _gain(rule, words, f"p.{eta}", "r.slope", "r.shift", "r.bias")
     seats = seats_of(rule)
