@@ -101,3 +101,14 @@ def test_labels_that_come_later_count_as_in_a_learner(policy, make):
     state = merged(policy.init(4), [first])
     state = merged(state, [settled(policy, state, eta, y, predictions)])
     assert_close(state, learner.state, 1e-9)
+
+
+def test_labels_that_come_later_leave_prices_where_they_are():
+    eta, y = omma.datasets.long_tail(n=2000, m=5, seed=0)
+    policy = omma.Auto("macro_recall", k=1, subject_to="micro_precision >= 0.9")
+    state = run(policy, eta, y, 500, np.arange(2000) % 2)
+    predictions = policy.decide_rows(state, eta[:10])
+    after = merged(state, [settled(policy, handed_out(state), eta[:10], y[:10], predictions)])
+    assert state.prices.mu[0] > 100.0
+    np.testing.assert_allclose(after.prices.mu, state.prices.mu)
+    np.testing.assert_allclose(after.prices.mean, state.prices.mean)

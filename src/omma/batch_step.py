@@ -121,6 +121,7 @@ def count_batch(
     if delta.calibration and state.calibration:
         delta.calibration.fill(state.calibration.arrays())
     delta.pace = None if state.pace is None else state.pace.copy()
+    delta.prices = None if state.prices is None else state.prices * 0.0  # as they are, not moved
     if not sparse.issparse(predictions):  # kernels count matrices, also of a single label
         predictions = np.asarray(predictions).reshape(batch.n, state.m)
     # Prices follow rows one by one, and a batch is decided at once.
@@ -225,16 +226,11 @@ def merged(state: State, deltas: Iterable[State]) -> State:
         return state.now()
     total = reduce(add, parts)
     after = handed_out(state) + total
-    if state.prices is not None and after.prices is not None:
+    own, prices = state.prices, total.prices
+    if own is not None and prices is not None:
         # The prices that workers came to, each weighed by how much it has moved them.
-        prices = [part.prices for part in parts if part.prices]
-        spread = np.array([price.spread for price in prices])
-        mu, mean = (
-            (np.array(values) * spread).sum(axis=0) / spread.sum(axis=0)
-            for values in ([price.mu for price in prices], [price.mean for price in prices])
-        )
-        own = state.prices
-        after.prices = Prices(mu, own.spread + spread.mean(axis=0), own.rates.copy(), mean)
+        spread = own.spread + prices.spread / len(parts)
+        after.prices = Prices(prices.mu, spread, own.rates.copy(), prices.mean)
         after.prices.settle(after.limited.cells)
     if state.pace is None or after.pace is None:
         return after
