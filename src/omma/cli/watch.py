@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import omma
+from omma._json import parse_json
 from omma._validate import shown
 from omma.cli.learners import RecentStats
 from omma.cli.options import file_option, read_token, work
@@ -122,10 +122,7 @@ def _stats_of_service(address: str, token: str) -> dict[str, Any]:
         raise ValueError(
             f"{address} answered {status}: {shown(text.decode(errors='replace'), 200)}"
         )
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{address} is no service of omma: expected JSON") from error
+    content = parse_json(address, text)
     if not _fits(content, SCHEMA):
         raise ValueError(f"{address} is no service of omma: expected stats as of GET /stats")
     return dict(content)
