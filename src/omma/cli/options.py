@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,8 +20,6 @@ import omma
 from omma._validate import nearest
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from omma.comparison.protocol import BudgetedMetric
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -154,28 +151,6 @@ def work() -> Iterator[None]:
         raise click.ClickException("This does not fit in memory.") from error
     except (ValueError, TypeError, ImportError) as error:
         raise click.ClickException(sentence(error)) from error
-
-
-@contextmanager
-def progress_bar(console: Console, total: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar that names what runs; where there is no terminal, a line for each step."""
-    if not console.is_terminal:
-        yield say
-        return
-    from rich import progress
-
-    columns = (
-        progress.SpinnerColumn(),
-        progress.BarColumn(bar_width=16),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("{task.description}"),
-    )
-    with progress.Progress(*columns, console=console, transient=True) as bar:
-        task, completed = bar.add_task("starting", total=total), count()
-        # A step is reported when it begins: the first report has completed none.
-        yield lambda step: bar.update(task, description=step, completed=next(completed))
-        bar.advance(task)
 
 
 # Files.

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import omma
-from omma.cli.options import progress_bar, work
+from omma.cli.options import say, work
 
 ROWS, LABELS = 12, 4  # of the small stream that every policy runs over
 COMMON = ("macro_f1", "micro_f1")  # without --all
@@ -32,19 +32,16 @@ def command(everything: bool) -> None:
         omma warmup
         NUMBA_CACHE_DIR=/opt/omma omma warmup --all
     """  # noqa: D301
-    from rich.console import Console
-
     from omma.kernels.jit import CACHE
 
-    os.environ["OMMA_QUIET"] = "1"  # the progress bar says what is compiled
+    os.environ["OMMA_QUIET"] = "1"  # what is compiled is said below
     started = time.perf_counter()
     with work():
         # Auto decides batches of clusters by kernels of its own.
         todo = [*policies(everything), omma.Auto("macro_f1")]
-        with progress_bar(Console(stderr=True), len(todo)) as report:
-            for policy in todo:
-                report(repr(policy))
-                run_all_ways(policy, with_certificate=everything)
+        for number, policy in enumerate(todo, start=1):
+            say(f"{number}/{len(todo)} {policy!r}")
+            run_all_ways(policy, with_certificate=everything)
     seconds = time.perf_counter() - started
     where = f"cached in {CACHE}" if CACHE else "not cached: no folder can be written to"
     click.echo(f"Compiled {len(todo)} policies in {seconds:.0f} s; machine code is {where}")
