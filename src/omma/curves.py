@@ -13,6 +13,7 @@ from omma._html import html_table
 from omma._validate import check_number, check_positive_int, check_seed, shown
 from omma.metrics import LabelMetric, Macro, Metric, Micro, metric as find_metric
 from omma.metrics.names import MetricName
+from omma.policies.frank_wolfe import check_sample
 from omma.policies.thresholds import pooled, ranked_labels, threshold_rule
 from omma.rows.batch import Batch
 from omma.rule import Rule
@@ -180,13 +181,9 @@ def curve(
     check_number("curve", "level", level, low=0.0, high=1.0)
     check_seed("curve", seed)
     sample = Batch.read("curve", eta, y, weights)
-    if not sample.n:
-        raise ValueError("eta of curve must have at least one row, got none")
     objective.check_labels(sample.m)
-    sample.check("curve")
-    if sample.labels is None:
-        raise ValueError("y of curve must be given, got None")
-    sample.labels.refuse_partly_known("curve")
+    check_sample("curve", sample.check("curve"), k=1, whole="")  # a class is a label of its own
+    assert sample.labels is not None
     sample.labels.refuse_unknown_rows("curve")
     if labels is not None and is_common:
         raise ValueError(f"labels of curve must be None for a micro_ metric, got {shown(labels)}")

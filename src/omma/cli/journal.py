@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 import omma
+from omma.cli.learners import content_of
 from omma.cli.options import work
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
             # All generations and records up to the damage are sound.
             learner = Follower(folder, before=damage).look()
             omma.Journal(salvage, learner).close()
-            click.echo(f"{salvage} has {_content(learner)}.")
+            click.echo(f"{salvage} has {content_of(learner)}.")
             click.echo(_left_out(damage))
             return
-        click.echo(f"{folder} is sound: {_content(learner)}.")
+        click.echo(f"{folder} is sound: {content_of(learner)}.")
         unfinished = b"" if follower.reader is None else follower.reader.unfinished()
         if unfinished:
             click.echo(
@@ -60,14 +61,6 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
             )
         if salvage is not None:
             raise ValueError(f"nothing was written to {salvage}: there is no damage in {folder}")
-
-
-def _content(learner: omma.OnlineClassifier) -> str:
-    stats = learner.stats(peek=True)
-    return (
-        f"{stats['decided']:,} decided by id, {stats['labels']:g} learned, {stats['waiting']:,} "
-        "waiting for labels"
-    )
 
 
 def _left_out(damage: DamagedError) -> str:

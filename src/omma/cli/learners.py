@@ -304,12 +304,17 @@ def _resumed_journal(folder: Path, sync: int, journals: ExitStack) -> omma.Onlin
         learner = journals.enter_context(omma.Journal.resume(folder, sync=sync)).learner
     for warning in caught:
         say(f"{warning.message}.")
-    stats = learner.stats()
-    say(
-        f"Going on from {folder}: {stats['decided']:,} decided by id, {stats['labels']:g} "
-        f"learned, {stats['waiting']:,} waiting for labels."
-    )
+    say(f"Going on from {folder}: {content_of(learner)}.")
     return learner
+
+
+def content_of(learner: omma.OnlineClassifier) -> str:
+    """What a learner has counted, in a few words; recent values begin anew."""
+    stats = learner.stats()
+    return (
+        f"{stats['decided']:,} decided by id, {stats['labels']:g} learned, {stats['waiting']:,} "
+        "waiting for labels"
+    )
 
 
 def _policy_of(options: Any) -> tuple[Any, Any]:
