@@ -55,9 +55,16 @@ class Spy(omma.OMMA):
 
     seen = []  # noqa: RUF012
 
-    def replay(self, given):
-        self.seen.append((self.prior, tuple(given.order)))
-        return super().replay(given)
+    def engine(self, state):
+        engine = super().engine(state)
+        replay = engine.replay
+
+        def noted(owner, sequence):
+            self.seen.append((self.prior, tuple(sequence.order)))
+            return replay(owner, sequence)
+
+        engine.replay = noted
+        return engine
 
 
 def test_every_policy_runs_on_the_same_sequences():
