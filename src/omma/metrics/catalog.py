@@ -2,6 +2,7 @@
 
 The ``macro_`` and ``micro_`` forms, the kernels, the command line, the tables and the property
 tests pick up a statement that is added here. CONTRIBUTING.md lists the places that repeat its name.
+Functions make metrics of others: ``fbeta``, ``macro``, ``micro``, ``minimum`` and ``smoothed``.
 """
 
 from __future__ import annotations

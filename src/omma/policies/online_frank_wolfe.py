@@ -248,32 +248,24 @@ class OnlineFrankWolfeEngine(MixtureEngine):
 
 
 class RowHistory:
-    """Probabilities, true labels and weights of rows, all in the layout of the first one.
+    """Probabilities, true labels and weights of rows.
 
-    A row is (label ids, probabilities, ids of true labels, weight); dense rows have all labels, and
-    no ids.
+    A row is (label ids, probabilities, ids of true labels, weight), in whichever layout it came.
+    Files and runs have all rows in the layout of the first one, which ``is_sparse`` says.
     """
 
     def __init__(self, m: int, is_sparse: bool) -> None:
         self.m, self.is_sparse = m, is_sparse
         self.rows: deque[tuple[NDArray[Any], NDArray[Any], NDArray[Any], float]] = deque()
 
-    def append(self, eta: Row, true: NDArray[np.int32], weight: float, limit: int | None) -> None:
+    def append(
+        self, eta: Row, true: NDArray[np.int32], weight: float, limit: int | None = None
+    ) -> None:
         """Keep one more row, and no more than ``limit`` of the latest."""
-        # Rows are kept in the layout of the first one, so that they stack into one batch.
-        ids = np.empty(0, dtype=np.int32)
-        if isinstance(eta, tuple):
-            ids, values = eta
-            if not self.is_sparse:
-                dense = np.zeros(self.m)
-                dense[ids] = values
-                ids, values = ids[:0], dense
-        else:
-            values = eta.copy()  # the caller's array may change
-            if self.is_sparse:
-                ids = np.flatnonzero(eta).astype(np.int32)
-                values = eta[ids]
-        self.rows.append((ids, values, true, weight))
+        if not isinstance(eta, tuple):
+            ids = np.flatnonzero(eta).astype(np.int32)
+            eta = ids, eta[ids]
+        self.rows.append((*eta, true, weight))
         # A loop, as a state from a file may have more rows than the policy wants now.
         while limit is not None and len(self.rows) > limit:
             self.rows.popleft()
@@ -289,8 +281,11 @@ class RowHistory:
             "true_ends": np.cumsum([0, *map(len, true)]),
             "weights": np.array(weights),
         }
-        if not self.is_sparse:
-            arrays["values"] = arrays["values"].reshape(len(weights), self.m)
+        if not self.is_sparse:  # dense rows have all labels, and no ids
+            dense = np.zeros((len(weights), self.m))
+            places = np.repeat(np.arange(len(weights)), np.diff(arrays["ends"]))
+            dense[places, arrays["indices"].astype(np.int64)] = arrays["values"]
+            arrays |= {"values": dense, "indices": np.empty(0), "ends": 0 * arrays["ends"]}
         return {f"kept_{name}": arrays[name].astype(kind) for name, kind in DTYPES.items()}
 
     @classmethod
@@ -311,9 +306,10 @@ class RowHistory:
         )
         if not fits:
             raise ValueError("the rows kept do not fit together")
-        rows = np.split(values, ends[1:-1]) if history.is_sparse else list(values)
-        parts = (np.split(ids, ends[1:-1]), rows, np.split(true, true_ends[1:-1]), weights.tolist())
-        history.rows.extend(zip(*parts, strict=True) if count else ())
+        for i, weight in enumerate(weights.tolist()):
+            entries = slice(ends[i], ends[i + 1])
+            eta = (ids[entries], values[entries]) if history.is_sparse else values[i]
+            history.append(eta, true[true_ends[i] : true_ends[i + 1]], weight)
         return history
 
     def batch(self) -> Batch:
