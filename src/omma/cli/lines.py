@@ -245,13 +245,13 @@ class CsvLines:
         if len(labels) == len(names) and set(labels) != set(names):
             names, labels = stems(names), stems(labels)  # p_sport goes with y_sport
         by_name = dict(zip(labels, self._y, strict=True))
-        wanted = [names[place] for place in places]
+        taken = [names[place] for place in places]
         extra = set(labels) - set(names) if self.column is None else set()
-        odd = sorted({*wanted} - {*labels} | extra)
+        odd = sorted({*taken} - {*labels} | extra)
         if odd:
             hint = f": pass --id {odd[0]} if it names rows" if odd[0] in names else ""
             raise ValueError(f"expected a column y_NAME for each NAME, not so for {odd[0]!r}{hint}")
-        return [by_name[name] for name in wanted]
+        return [by_name[name] for name in taken]
 
     def _number_columns(self, width: int) -> None:
         """Columns without names: probabilities, then as many labels or one class id."""

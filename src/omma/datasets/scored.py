@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -38,7 +39,13 @@ from omma.datasets.matrices import (
     read_roles,
     split_address,
 )
-from omma.datasets.tables import NAMED_COLUMNS, SEPARATORS, opened_table
+from omma.datasets.tables import (
+    NAMED_COLUMNS,
+    SEPARATORS,
+    CsvTable,
+    ParquetTable,
+    opened_table,
+)
 from omma.datasets.text import ending, numbered_lines
 from omma.rows.arrays import meaning
 from omma.rows.batch import Batch
@@ -141,21 +148,14 @@ def read_scored(
     chosen_eta, chosen_labels = _listed(probability), _listed(label)
     if labels is None and chosen_labels:
         labels = eta
-    truth: Matrix | None = None
     if scored_ending(eta) == JSON_LINES:
         if labels not in (None, eta):
             raise ValueError(f"{eta} has its labels with it: leave {labels} out")
         if id not in (None, "id"):
             raise ValueError(f'{eta} has ids as "id": leave id={id!r} out')
         probabilities, truth = _from_json_lines(eta)
-    elif labels == eta and _is_table(eta):
-        probabilities, truth = _from_one_table(eta, id, chosen_eta, chosen_labels, percent)
     else:
-        if id is not None:
-            _check_id([path for path in (eta, labels) if path is not None], id)
-        probabilities = _read_columns(eta, id, chosen_eta, "probability", percent)
-        if labels is not None:
-            truth = _read_columns(labels, id, chosen_labels, "label", False, probabilities.names)
+        probabilities, truth = _from_files(eta, labels, id, chosen_eta, chosen_labels, percent)
     if not probabilities.values.size:
         raise ValueError(f"{eta} must have at least one row and label, got none")
     if percent:
@@ -198,31 +198,46 @@ def _listed(columns: Columns) -> list[str]:
     return [columns] if isinstance(columns, str) else list(columns or ())
 
 
-def _is_table(path: str) -> bool:
-    return scored_ending(path) in NAMED_COLUMNS
-
-
 def scored_ending(path: str) -> str:
     """What a file of scored rows is by its name, which may also be .jsonl."""
     file = split_address(path)[0]
     return JSON_LINES if ending(file) == JSON_LINES else file_ending(file)[0]
 
 
-def _check_id(files: list[str], id_column: str) -> None:
-    """Refuse the name of a column of ids that no file has."""
-    # One of two files may lack ids, but not both.
-    known: dict[str, None] = {}
-    for path in files:
-        if _is_table(path):
-            with opened_table(Path(path)) as table:
-                known |= dict.fromkeys(table.names or ())
-    if id_column not in known:
-        hint = nearest(id_column, known) or (f"; there are {some_names(known)}" if known else "")
-        raise ValueError(f"no file has a column {id_column!r}, which id asks for{hint}")
+def _from_files(
+    eta: str,
+    labels: str | None,
+    id_column: str | None,
+    chosen: list[str],
+    chosen_labels: list[str],
+    percent: bool,
+) -> tuple[Matrix, Matrix | None]:
+    """Probabilities and labels of one file or two; all tables are opened before any is read."""
+    with ExitStack() as files:
+        tables = {
+            path: files.enter_context(opened_table(Path(path), ids_by="id"))
+            for path in dict.fromkeys((eta, labels))
+            if path is not None and scored_ending(path) in NAMED_COLUMNS
+        }
+        if labels == eta and eta in tables:
+            return _from_one_table(tables[eta], id_column, chosen, chosen_labels, percent)
+        # One of two files may lack ids, but not both.
+        known = dict.fromkeys(name for table in tables.values() for name in table.names or ())
+        if id_column is not None and id_column not in known:
+            names = f"; there are {some_names(known)}" if known else ""
+            hint = nearest(id_column, known) or names
+            raise ValueError(f"no file has a column {id_column!r}, which id asks for{hint}")
+        matrix = _read_columns(eta, tables.get(eta), id_column, chosen, "probability", percent)
+        if labels is None:
+            return matrix, None
+        return matrix, _read_columns(
+            labels, tables.get(labels), id_column, chosen_labels, "label", False, matrix.names
+        )
 
 
 def _read_columns(
     path: str,
+    table: CsvTable | ParquetTable | None,
     id_column: str | None,
     chosen: list[str],
     parameter: str,
@@ -231,10 +246,11 @@ def _read_columns(
 ) -> Matrix:
     """Probabilities or labels of a file of their own, all columns or those that were chosen.
 
-    ``classes`` are the names of probabilities: a single cell of words in the first line may be one.
+    ``table`` is None where the file is none. ``classes`` are the names of probabilities: a single
+    cell of words in the first line may be one.
     """
     is_label = parameter == "label"
-    if not _is_table(path):
+    if table is None:
         matrix = read_array(*split_address(path)) if is_label else read_matrix(path)
         if matrix.values.dtype.kind == "S":
             matrix = replace(matrix, values=np.char.decode(matrix.values, "utf-8"))
@@ -242,43 +258,46 @@ def _read_columns(
             places, names = find_columns(path, matrix.titles, chosen, parameter)
             matrix = matrix.columns(places, names if matrix.names else None)
         return replace(matrix, path=path)
-    with opened_table(Path(path), ids_by="id") as table:
-        names = table.names or ()
-        if id_column is None and len(names) > 1 and "id" not in chosen:
-            id_column = "id"
-        if id_column is not None and names.count(id_column) > 1:
-            raise ValueError(f"{path}, line 1: expected distinct names, got {id_column!r} twice")
-        id_column = id_column if id_column in names else None  # a file need not have ids
-        roles = matrix_roles(path, table.names, table.width, id_column, chosen, parameter)
-        matrix = read_roles(table, roles, percent=percent)[is_label]
-        is_words = matrix.values.dtype.kind == "O"
-        if names and table.width == 1 and is_words and ending(Path(path)) in SEPARATORS:
-            # The only cell of the first line is a name if it is no class: neither the name of a
-            # column of probabilities nor the class of a later row.
-            is_class = names[0] in (classes or ()) and not are_truths({*matrix.values})
-            if names[0] in matrix.values or is_class:
-                values = np.concatenate([np.array(names, dtype=object), matrix.values])
-                matrix = Matrix(values, path=path, lines=[1, *(matrix.lines or ())])
-        return matrix
+    names = table.names or ()
+    if id_column is None and len(names) > 1 and "id" not in chosen:
+        id_column = "id"
+    if id_column is not None and names.count(id_column) > 1:
+        raise ValueError(f"{path}, line 1: expected distinct names, got {id_column!r} twice")
+    id_column = id_column if id_column in names else None  # a file need not have ids
+    roles = matrix_roles(path, table.names, table.width, id_column, chosen, parameter)
+    matrix = read_roles(table, roles, percent=percent)[is_label]
+    is_words = matrix.values.dtype.kind == "O"
+    if names and table.width == 1 and is_words and ending(Path(path)) in SEPARATORS:
+        # The only cell of the first line is a name if it is no class: neither the name of a
+        # column of probabilities nor the class of a later row.
+        is_class = names[0] in (classes or ()) and not are_truths({*matrix.values})
+        if names[0] in matrix.values or is_class:
+            values = np.concatenate([np.array(names, dtype=object), matrix.values])
+            matrix = Matrix(values, path=path, lines=[1, *(matrix.lines or ())])
+    return matrix
 
 
 def _from_one_table(
-    path: str, id_column: str | None, chosen: list[str], labels: list[str], percent: bool
+    table: CsvTable | ParquetTable,
+    id_column: str | None,
+    chosen: list[str],
+    labels: list[str],
+    percent: bool,
 ) -> tuple[Matrix, Matrix]:
     """Probabilities and labels of one table, whose names tell which is which."""
-    with opened_table(Path(path), ids_by="id") as table:
-        if table.names is None:
-            raise ValueError(
-                f"{path}, line 1: expected names of columns, which tell probabilities from labels, "
-                "got none"
-            )
-        roles = find_roles(path, table.names, id_column, chosen, labels)
-        # Columns that nobody asked for may be anything, such as a text of the row.
-        for place in roles.eta if not chosen else ():
-            if table.is_text(place) and not percent:
-                taken = (roles.id, *roles.labels)
-                raise untold_columns(path, "probability", table.names, taken, table.names[place])
-        return with_late_labels(*read_roles(table, roles, percent=percent))
+    path = str(table.path)
+    if table.names is None:
+        raise ValueError(
+            f"{path}, line 1: expected names of columns, which tell probabilities from labels, got "
+            "none"
+        )
+    roles = find_roles(path, table.names, id_column, chosen, labels)
+    # Columns that nobody asked for may be anything, such as a text of the row.
+    for place in roles.eta if not chosen else ():
+        if table.is_text(place) and not percent:
+            taken = (roles.id, *roles.labels)
+            raise untold_columns(path, "probability", table.names, taken, table.names[place])
+    return with_late_labels(*read_roles(table, roles, percent=percent))
 
 
 def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:

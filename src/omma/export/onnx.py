@@ -129,8 +129,8 @@ def _calibrated(graph: Graph, rule: Any, eta: str) -> str:
     if squash is not None:  # z·r·(2 − r), r = s / max(|z|, s)
         bound = graph.constant("squash", np.full(1, squash))
         r = graph.node("Div", bound, graph.node("Max", graph.node("Abs", logit), bound))
-        rest = graph.node("Sub", graph.constant("two", np.full(1, 2.0)), r)
-        logit = graph.node("Mul", logit, graph.node("Mul", r, rest))
+        two_less_r = graph.node("Sub", graph.constant("two", np.full(1, 2.0)), r)
+        logit = graph.node("Mul", logit, graph.node("Mul", r, two_less_r))
     scaled = graph.node("Mul", logit, factor)
     calibrated = graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", bias)))
     if rule.matrix is None:
