@@ -244,14 +244,14 @@ class Engine:
             longest = len(labels) + len(ids) + len(prediction)
             self._make_room(1, longest)
             memory, scratch = self._single_sparse(longest)
-            row: tuple[Any, ...] = (labels, float64(values), ids, prediction)
+            row = (labels, float64(values), ids, prediction)
             single.learn_sparse(*row, *options, *scratch, *self.learning, *memory)
             return
         self._make_room(1, self.m)
         values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
         indicators = NO_NUMBERS if true is None else true
-        row = (values, indicators, prediction)
-        if not single.learn_dense(*row, *options, *self.dense().learning):
+        arguments = self.dense().learning
+        if not single.learn_dense(values, indicators, prediction, *options, *arguments):
             if true is not None:
                 refuse_indicators("update", "y", true)
             refuse_indicators("update", "prediction", prediction)

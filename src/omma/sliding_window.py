@@ -74,25 +74,23 @@ class SlidingWindow:
 
     def make_room(self, rows: int, ids: int, values: int) -> bool:
         """See to it that so much more can be put at the end; whether arrays were exchanged."""
-        numbers, exchanged = self.numbers, False
-        for names, first, end, more in (
-            (("rows", "weights"), FIRST, END, rows),
-            (("ids",), FIRST_ID, END_ID, ids),
-            (("values",), FIRST_VALUE, END_VALUE, values),
+        numbers = self.numbers
+        if (
+            numbers[END] + rows <= len(self.rows)
+            and numbers[END_ID] + ids <= len(self.ids)
+            and numbers[END_VALUE] + values <= len(self.values)
         ):
-            if numbers[end] + more <= len(getattr(self, names[0])):
-                continue
-            used = int(numbers[end] - numbers[first])
-            for name in names:
-                array = getattr(self, name)
-                # Seldom: each time there is room for as much again.
-                shape = (used + max(more, used, ROOM), *array.shape[1:])
-                grown = np.empty(shape, dtype=array.dtype)
-                grown[:used] = array[numbers[first] : numbers[end]]
-                setattr(self, name, grown)
-            numbers[first], numbers[end] = 0, used
-            exchanged = True
-        return exchanged
+            return False
+        # Seldom: each time there is room for as much again. All begins at 0 then, as in a file.
+        self.trim()
+        more = {"rows": rows, "weights": rows, "ids": ids, "values": values}
+        for name, count in more.items():
+            array = getattr(self, name)
+            used = len(array)
+            grown = np.empty((used + max(count, used, ROOM), *array.shape[1:]), dtype=array.dtype)
+            grown[:used] = array
+            setattr(self, name, grown)
+        return True
 
     def trim(self) -> None:
         """Give back the room that is not used."""
