@@ -121,11 +121,11 @@ class Engine:
 
     def _limits(self, mu: Vector | None = None) -> Limits | None:
         """The limits at the prices of the state, or at others."""
-        prices, state = self.state.prices, self.state
+        prices = self.state.prices
         if self.plan.limits is None or prices is None:
             return None
-        on_estimates = state.labels is not None and state.known is None
-        degrees = VALUES if on_estimates else PRESENT
+        # Limits are held on estimates where these are all that is looked at.
+        degrees = VALUES if isinstance(self.spec.feedback, Estimates) else PRESENT
         mu = prices.mu if mu is None else mu
         return Limits(*self.plan.limits, mu, prices.mean, prices.spread, prices.rates, degrees)
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, SQUASH
+from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD
 from omma.kernels.layout import (
     BIAS,
     ENTRIES,
@@ -138,28 +138,22 @@ class State:
         self.columns, self.set_totals = np.empty((0, padded(m))), np.zeros((SETS, TOTALS))
         self._lay_out()
 
-    def empty(self, m: int | None = None) -> State:
-        """A state of m labels and the same kind, with nothing counted; its clock goes on."""
-        state = State(
-            self.m if m is None else m,
+    def widened(self, m: int) -> State:
+        """The same with room for m labels, of which the further ones have occurred in no row.
+
+        It takes the place of this state, whose prices and clock it goes on with.
+        """
+        wider = State(
+            m,
             self.sets,
             calibrated=self.shared is not None,
             partial=self.partial,
-            pace=None if self.pace is None else self.pace.copy(),
-            audits=None if self.audits is None else np.zeros_like(self.audits),
+            pace=self.pace,
+            prices=self.prices,
+            audits=self.audits,
         )
-        if state.shared is not None and self.shared is not None:
-            state.shared[SQUASH] = self.shared[SQUASH]
-        return state
-
-    def widened(self, m: int) -> State:
-        """The same with room for m labels, of which the further ones have occurred in no row."""
-        wider = self.empty(m)
         wider.columns[:, : self.m] = self.columns[:, : self.m]
         wider.set_totals[...] = self.set_totals
-        wider.prices = self.prices
-        if wider.audits is not None:
-            wider.audits[...] = self.audits
         if wider.shared is not None:
             wider.shared[...] = self.shared
         return wider
@@ -365,17 +359,15 @@ class State:
             # Both count in the unit of the stream that went on for longer.
             pace = max(self.pace, other.pace, key=lambda pace: (pace[ERAS], pace[UNIT]))
         first, second = (state._in_era(pace) for state in (self, other))
-        both = self.empty()
+        both = first.copy()
         both.pace = None if pace is None else pace.copy()
-        if other.partial:
+        if second.partial:
             both.allow_partial_labels()
-        if other.audits is not None:
+        if second.audits is not None:
             both.allow_unseen()
-        for state, factor in ((first, 1.0), (second, sign)):
-            both.columns[: len(state.columns)] += factor * state.columns
-            both.set_totals += factor * state.set_totals
-            if both.audits is not None and state.audits is not None:
-                both.audits += factor * state.audits
+            both.audits += sign * second.audits
+        both.columns[: len(second.columns)] += sign * second.columns
+        both.set_totals += sign * second.set_totals
         for counted in both._count_sets.values():
             if counted.totals[SUM_TP:].any():  # where sums over labels are kept at all
                 counted.totals[SUM_TP:] = counted.cells.sum(axis=1)

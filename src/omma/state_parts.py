@@ -396,10 +396,10 @@ class Calibration(StatePart):
         total.shared[SQUASH] = self.shared[SQUASH]
         total.entries = np.maximum(self.entries + sign * other.entries, 0.0)
         total.shared[COUNTED] = max(self.shared[COUNTED] + sign * other.shared[COUNTED], 0.0)
-        some = total.entries > 0.0
-        weight = np.where(some, total.entries, 1.0)
+        is_counted = total.entries > 0.0
+        weight = np.where(is_counted, total.entries, 1.0)
         mean = (self.entries * self.mean + sign * other.entries * other.mean) / weight
-        total.mean = np.where(some, mean, 0.0)
+        total.mean = np.where(is_counted, mean, 0.0)
         # The two parts and their sum: for a difference, the sum is this one.
         part, whole = (self, total) if sign > 0.0 else (total, self)
         everything = np.where(whole.entries > 0.0, whole.entries, 1.0)

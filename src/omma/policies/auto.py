@@ -91,6 +91,9 @@ class Auto(Maximizer):
             squash=STRAIGHT if self.objective.multiclass else SURE,
         )
 
+    def plan(self, m: int) -> Plan:
+        return self.limited_plan(self._plan, m)
+
 
 def objective_of(metric: Metric, exact: bool = False) -> Any:
     """The objective for a metric: the metric itself, or for a minimum a smooth function near it.

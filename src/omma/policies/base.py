@@ -325,13 +325,8 @@ class Maximizer(Policy):
                 f"{self.at_most}"
             )
 
-    @property
-    def _plan(self) -> Plan:
-        """The plan but for limits, of policies that leave these to ``plan``."""
-        raise NotImplementedError
-
-    def plan(self, m: int) -> Plan:
-        plan = self._plan
+    def limited_plan(self, plan: Plan, m: int) -> Plan:
+        """The plan with the policy's limits."""
         if not self.limits:
             return plan
         # Limits on single labels need their places, and averages over labels their number.

@@ -99,6 +99,9 @@ class OMMA(MetricPolicy):
             squash=STRAIGHT if self.objective.multiclass else SURE,
         )
 
+    def plan(self, m: int) -> Plan:
+        return self.limited_plan(self._plan, m)
+
 
 def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) -> OMMA | Auto:
     """Auto, unless the ``feedback`` or the ``prior`` of a model is chosen: then OMMA with these."""
