@@ -14,6 +14,7 @@ import numpy as np
 from omma._validate import shown
 from omma.datasets.column_roles import find_column, find_roles, stems, without_prefix
 from omma.datasets.csv_text import (
+    TRUTHS,
     is_header,
     is_missing,
     is_number,
@@ -176,14 +177,10 @@ class CsvLines:
             return place if self._has_class_ids else np.array([float(place == 0)])
         if all(map(is_missing, chosen)):
             return None
-        if self._classes and not is_number(word):
-            try:
-                to_label(word)
-            except ValueError:
-                classes = shown(tuple(self._classes))
-                fix = "; pass --positive CLASS" if len(self._eta) == 1 else ""
-                message = f"expected a class among {classes}, got {shown(word)}{fix}"
-                raise ValueError(message) from None
+        if self._classes and not is_number(word) and word.lower() not in TRUTHS:
+            classes = shown(tuple(self._classes))
+            fix = "; pass --positive CLASS" if len(self._eta) == 1 else ""
+            raise ValueError(f"expected a class among {classes}, got {shown(word)}{fix}")
         labels = self._numbers(self._y, cells, to_label)
         if not self._has_class_ids:
             return labels
