@@ -1,4 +1,4 @@
-"""The kind of problem that y is: how y, probabilities and decisions are translated for it."""
+"""The kind of problem that y is: how y, probabilities, decisions and scores are translated."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,17 +6,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import expit, logit
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from omma._validate import shown
+from omma.kernels.layout import LEAST, MOST
 from omma.metrics import Metric
 from omma.metrics.base import OF_CLASSES
 from omma.rows.arrays import sound_csr
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, open_table
 from omma.rows.labels import refuse_labels
+from omma.rule import Rule, squashed
 
+Floats = NDArray[np.float64]
+ABOVE_ZERO = np.finfo(np.float64).tiny  # scikit-learn takes a score of zero for a no
 BINARY, MULTICLASS, MULTILABEL = "binary", "multiclass", "multilabel"
 ROUNDING = 1e-6  # how far beyond 0 and 1 a probability may lie and still be one
 
@@ -257,3 +262,57 @@ def _refuse_pos_label(owner: str, pos_label: Any, y_has: str) -> None:
         f"pos_label of {owner} must be one of two classes, got {shown(pos_label)} where y has "
         f"{y_has}"
     )
+
+
+# Scores of a rule, for ``decision_function``
+
+
+def decision_scores(rule: Rule, eta: Any, problem: Problem) -> Floats:
+    """Scores whose sign, or of which the largest, is the decision of a rule.
+
+    They are (n,) for two classes, else a column for each class or label.
+    """
+    dense = eta.toarray() if sparse.issparse(eta) else np.asarray(eta, dtype=np.float64)
+    decided = np.asarray(rule.predict(dense)).reshape(len(dense), problem.m)
+    eta = dense.reshape(decided.shape).astype(np.float64)
+    seats = rule.at_most if rule.k is None else rule.k
+    if seats is None:
+        thresholds = rule.thresholds
+        plain = np.isfinite(thresholds) & (rule.slope > 0)
+        distance = eta - np.where(plain, thresholds, 0.0)
+        # Where a label has no threshold, every yes is above every no.
+        scores = np.where(plain, distance, eta - 2 + 3 * decided)
+    else:
+        gains = _gains(rule, eta)
+        if problem.kind == MULTICLASS:
+            two = gains.shape[1] == 2
+            return _signed((gains[:, 1] - gains[:, 0]) / 2, decided[:, 1]) if two else gains
+        last = np.sort(gains, axis=1)[:, [-seats]]
+        # Up to at_most labels are predicted if they gain, exactly k whatever they gain.
+        scores = gains - (last if rule.k else np.maximum(last, 0.0))
+    scores = _signed(scores, decided)
+    if problem.kind != BINARY:
+        return scores
+    if problem.positive == 1:
+        return scores[:, 0]
+    return _signed(-scores[:, 0], 1 - decided[:, 0])  # the second class is the negative one
+
+
+def _gains(rule: Rule, eta: Floats) -> Floats:
+    """Gains in the units of a probability; labels of probability zero are behind all others."""
+    values = eta
+    if rule.curve is not None:
+        a, b, biases, s = rule.curve
+        calibrated = expit(a * squashed(logit(np.clip(eta, LEAST, MOST)), s) + b + biases)
+        values = np.where(eta > 0, calibrated, 0.0)
+    gains = values * rule.slope + rule.offset
+    if rule.matrix is not None:
+        gains, unit = gains + values @ rule.matrix, np.abs(rule.matrix).max()
+    else:
+        gains, unit = np.where(eta > 0, gains, gains.min() - 1.0), np.abs(rule.slope).max()
+    return np.asarray(gains / (unit or 1.0), dtype=np.float64)
+
+
+def _signed(scores: Floats, decided: Any) -> Floats:
+    """Above zero where the rule says yes, at most zero elsewhere: ties and roundings may differ."""
+    return np.where(decided == 1, np.maximum(scores, ABOVE_ZERO), np.minimum(scores, 0.0))

@@ -38,8 +38,14 @@ from omma.policies.omma import auto_or_omma
 from omma.rows.arrays import read_weights
 from omma.rows.batch import Batch
 from omma.rule import Rule
-from omma.sklearn._decision_scores import decision_scores
-from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, Problem, read_problem
+from omma.sklearn._problem import (
+    BINARY,
+    MULTICLASS,
+    MULTILABEL,
+    Problem,
+    decision_scores,
+    read_problem,
+)
 from omma.sklearn._rule_search import JudgedRule, find_rule, out_of_fold
 
 OWNER = "MetricClassifier"
