@@ -302,7 +302,7 @@ class Engine:
 
     def stretches(self, sequence: Sequence) -> Iterable[tuple[Rows, NDArray[Any]]]:
         """Parts of a sequence, with the rule that decides each row where there are several."""
-        return [(sequence.rows, NO_IDS)]
+        return ((rows, NO_IDS) for _, rows in sequence.blocks())
 
     def _replay_piece(
         self, owner: str, run: Run, rows: Rows, picks: NDArray[Any], records: Any

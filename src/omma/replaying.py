@@ -20,6 +20,7 @@ from omma.rows.arrays import (
     NO_ROWS,
     DenseProbabilities,
     Rows,
+    blocks,
     csr,
     entries_of,
 )
@@ -51,6 +52,11 @@ class Sequence:
     def rows(self) -> Rows:
         """All rows in the order in which they come."""
         return np.arange(self.batch.n, dtype=np.int64) if self.order is None else self.order
+
+    def blocks(self) -> Iterator[tuple[int, Rows]]:
+        """Where each block of rows starts in the sequence, and the rows themselves."""
+        n = self.batch.n if self.order is None else len(self.order)
+        return blocks(n, self.batch.eta.rows_per_block, self.order)
 
     def pieces(
         self, rows: Rows, picks: NDArray[Any], done: int, step: int
@@ -120,7 +126,8 @@ class Run:
             ids = ids[entries_of(starts, starts + lengths)]
         # SciPy wants ids and ends of one type.
         kind = np.int32 if len(ids) < 2**31 else np.int64
-        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(kind)
+        indptr = np.zeros(eta.n + 1, dtype=kind)
+        np.cumsum(lengths, out=indptr[1:])
         parts = (np.ones(len(ids), dtype=np.int8), ids.astype(kind, copy=False), indptr)
         return csr(parts, (eta.n, eta.m), type(eta.matrix))
 

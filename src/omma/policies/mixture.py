@@ -159,9 +159,11 @@ class MixtureEngine(Engine):
         self.state.drawn += 1  # type: ignore[attr-defined]
 
     def stretches(self, sequence: Sequence) -> Iterator[tuple[Rows, NDArray[np.int32]]]:
-        rows, prints = sequence.rows, fingerprints(sequence.batch.eta, sequence.order)
-        yield rows, self.policy.picks(self.state, prints)
-        self.state.drawn += len(rows)  # type: ignore[attr-defined]
+        prints = fingerprints(sequence.batch.eta, sequence.order)
+        picks = self.policy.picks(self.state, prints)
+        for start, rows in sequence.blocks():
+            yield rows, picks[start : start + len(rows)]
+        self.state.drawn += len(picks)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)

@@ -271,6 +271,14 @@ def row_bounds(matrix: Any, rows: Rows) -> tuple[Rows, Rows]:
     return matrix.indptr[rows].astype(np.int64), matrix.indptr[rows + 1].astype(np.int64)
 
 
+def longest_row(matrix: Any) -> int:
+    """The most entries that a row of a CSR matrix stores."""
+    # A block of rows at a time: lengths of all rows would take memory.
+    ends, step = matrix.indptr, BLOCK // 8
+    blocks = (ends[start : start + step + 1] for start in range(0, matrix.shape[0], step))
+    return max((int(np.diff(block).max()) for block in blocks), default=0)
+
+
 def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """The positions ``starts[0]:ends[0], starts[1]:ends[1], …`` as one array."""
     lengths = ends - starts

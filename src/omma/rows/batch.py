@@ -17,6 +17,7 @@ from omma.rows.arrays import (
     Probabilities,
     Rows,
     SparseProbabilities,
+    longest_row,
     read_probabilities,
     read_weights,
 )
@@ -192,10 +193,14 @@ class Batch:
     @cached_property
     def longest(self) -> int:
         """The most labels that a sparse row stores or has, together."""
-        if not self.n or not isinstance(self.eta, SparseProbabilities):
+        if not isinstance(self.eta, SparseProbabilities):
             return 0
-        stored = int(np.diff(self.eta.matrix.indptr).max())
-        return stored if self.labels is None else stored + int(self.labels.counts.max())
+        stored, labels = longest_row(self.eta.matrix), self.labels
+        if labels is None:
+            return stored
+        if labels.is_sparse:
+            return stored + longest_row(labels.values)
+        return stored + int(labels.counts.max(initial=0))
 
     def block(self, rows: Rows, *, is_sparse: bool) -> tuple[NDArray[Any], ...]:
         """Probabilities and labels of some rows, in the order in which kernels take them.
