@@ -31,6 +31,8 @@ from omma.state import State, aligned, padded
 INDICATORS = np.dtype(np.int8)
 WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
 Vector = NDArray[np.float64]
+# A part of a sequence: its first row, its end, and which of several rules decides each of its rows.
+Stretch = tuple[int, int, NDArray[np.int32]]
 
 
 class UnsortedError(ValueError):
@@ -262,12 +264,12 @@ class Engine:
         self,
         owner: str,
         sequence: Sequence,
-        stretches: Iterable[tuple[Rows, NDArray[Any]]] | None = None,
+        stretches: Iterable[Stretch] | None = None,
     ) -> Run:
         """Decide and learn the rows of a sequence, one after another.
 
-        ``stretches`` are parts of the sequence with the rule that decides each row, where there are
-        several. Each is asked for when those before it were run, and may bind another plan.
+        Each of the ``stretches`` is asked for when those before it were run, and may bind another
+        plan.
         """
         batch, state, plan = sequence.batch, self.state, self.plan
         if batch.labels is not None and batch.labels.missing is not None:
@@ -281,9 +283,10 @@ class Engine:
         step = batch.eta.rows_per_block
         if plan.window is not None:  # or there would have to be room for all of a block
             step = min(step, max(1, WINDOW_ENTRIES // self.m, plan.window // 8))
-        for rows, picks in self.stretches(sequence) if stretches is None else stretches:
-            for piece, picked in sequence.pieces(rows, picks, run.done, step):
-                self._replay_piece(owner, run, piece, picked, records)
+        for start, stop, picks in self.stretches(sequence) if stretches is None else stretches:
+            for begin, end in sequence.pieces(start, stop, step):
+                rows, picked = sequence.rows(begin, end), picks[begin - start : end - start]
+                self._replay_piece(owner, run, rows, picked, records)
                 if sequence.look is not None and run.done in sequence.checkpoints:
                     begun = time.perf_counter()
                     if records is not None:
@@ -291,7 +294,7 @@ class Engine:
                     sequence.look(state.reported, state.truth.rows)
                     run.paused += time.perf_counter() - begun
                 if sequence.progress is not None:
-                    sequence.progress(len(piece))
+                    sequence.progress(len(rows))
         if records is not None:
             put_back(records, state)
         run.seconds = time.perf_counter() - run.started - run.paused
@@ -300,9 +303,9 @@ class Engine:
             self.bind(plan)  # the window has other arrays now
         return run
 
-    def stretches(self, sequence: Sequence) -> Iterable[tuple[Rows, NDArray[Any]]]:
-        """Parts of a sequence, with the rule that decides each row where there are several."""
-        return ((rows, NO_IDS) for _, rows in sequence.blocks())
+    def stretches(self, sequence: Sequence) -> Iterable[Stretch]:
+        """Parts of a sequence, one after another, where not all are decided by one rule."""
+        return [(0, sequence.n, NO_IDS)]
 
     def _replay_piece(
         self, owner: str, run: Run, rows: Rows, picks: NDArray[Any], records: Any

@@ -154,7 +154,8 @@ def replay(
     # With a matrix of costs labels of probability zero are candidates, too.
     if done.filled and (policy.objective is None or not policy.objective.needs_matrix):
         warn_of_rows("replay", batch.eta, policy.budget, done.filled)
-    stretches = np.split(sequence.rows, places) if pairs or gap else []  # up to each checkpoint
+    # Rows up to each checkpoint, and those after the last one.
+    stretches = np.split(sequence.rows(0, batch.n), places) if pairs or gap else []
     # A second pass: it decides for itself, and must not be timed with the policy.
     looks = () if certificate is None else _certified(certificate, batch, stretches)
     counts = history = None

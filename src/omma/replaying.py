@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,6 @@ from omma.rows.arrays import (
     NO_ROWS,
     DenseProbabilities,
     Rows,
-    blocks,
     csr,
     entries_of,
 )
@@ -49,24 +48,23 @@ class Sequence:
     audited: NDArray[np.bool_] | None = None
 
     @property
-    def rows(self) -> Rows:
-        """All rows in the order in which they come."""
-        return np.arange(self.batch.n, dtype=np.int64) if self.order is None else self.order
+    def n(self) -> int:
+        """The number of rows."""
+        return self.batch.n if self.order is None else len(self.order)
 
-    def blocks(self) -> Iterator[tuple[int, Rows]]:
-        """Where each block of rows starts in the sequence, and the rows themselves."""
-        n = self.batch.n if self.order is None else len(self.order)
-        return blocks(n, self.batch.eta.rows_per_block, self.order)
+    def rows(self, start: int, stop: int) -> Rows:
+        """A part of the rows, in the order in which they come."""
+        if self.order is not None:
+            return self.order[start:stop]
+        return np.arange(start, stop, dtype=np.int64)
 
-    def pieces(
-        self, rows: Rows, picks: NDArray[Any], done: int, step: int
-    ) -> Iterator[tuple[Rows, NDArray[Any]]]:
-        """Cut rows that come after ``done`` others: at checkpoints with a look, and at blocks."""
-        ends = np.arange(step, len(rows), step)
+    def pieces(self, start: int, stop: int, step: int) -> list[tuple[int, int]]:
+        """Where to cut a part of the rows: after each step, and where somebody wants to look."""
+        ends = [*range(start + step, stop, step), stop] if stop > start else []
         if self.look is not None:
-            ends = np.union1d(ends, self.checkpoints - done)
-            ends = ends[(ends > 0) & (ends < len(rows))]
-        return zip(np.split(rows, ends), np.split(picks, ends), strict=True)
+            places = self.checkpoints[(self.checkpoints > start) & (self.checkpoints < stop)]
+            ends = sorted({*ends, *places.tolist()})
+        return list(zip([start, *ends], ends, strict=False))
 
 
 class Run:

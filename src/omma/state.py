@@ -365,6 +365,7 @@ class State:
             both.allow_partial_labels()
         if second.audits is not None:
             both.allow_unseen()
+            assert both.audits is not None
             both.audits += sign * second.audits
         both.columns[: len(second.columns)] += sign * second.columns
         both.set_totals += sign * second.set_totals

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_seed, shown
-from omma.engine import Engine
+from omma.engine import Engine, Stretch
 from omma.kernels.fingerprint import fingerprints_dense, fingerprints_sparse
 from omma.kernels.objectives import FixedRules
 from omma.kernels.row import Spec
@@ -121,7 +121,7 @@ class DrawsRules(Policy):
         picks, sequence = self.picks(state, fingerprints(rows)), Sequence(Batch(rows))
         # On counts of its own: deciding changes nothing.
         engine = Engine(plan, plan.start(state.m))
-        return engine.replay(self.owner, sequence, [(sequence.rows, picks)]).predictions
+        return engine.replay(self.owner, sequence, [(0, rows.n, picks)]).predictions
 
     def rule(self, state: Any) -> Rule:
         """One of the rules, drawn by the row number alone: rows add their own hash to it."""
@@ -158,12 +158,11 @@ class MixtureEngine(Engine):
     def drew(self) -> None:
         self.state.drawn += 1  # type: ignore[attr-defined]
 
-    def stretches(self, sequence: Sequence) -> Iterator[tuple[Rows, NDArray[np.int32]]]:
+    def stretches(self, sequence: Sequence) -> Iterator[Stretch]:
         prints = fingerprints(sequence.batch.eta, sequence.order)
         picks = self.policy.picks(self.state, prints)
-        for start, rows in sequence.blocks():
-            yield rows, picks[start : start + len(rows)]
-        self.state.drawn += len(picks)  # type: ignore[attr-defined]
+        yield 0, sequence.n, picks
+        self.state.drawn += sequence.n  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
+from omma.engine import Stretch
 from omma.kernels.objectives import FixedRules
 from omma.kernels.row import Spec
 from omma.plan import Plan
@@ -230,9 +231,9 @@ class OnlineFrankWolfeEngine(MixtureEngine):
             batch = state.history.batch()
             policy.run_again(state, batch, np.arange(batch.n, dtype=np.int64))
 
-    def stretches(self, sequence: Sequence) -> Iterator[tuple[Rows, NDArray[np.int32]]]:
+    def stretches(self, sequence: Sequence) -> Iterator[Stretch]:
         policy, state = self.policy, self.state
-        batch, rows = sequence.batch.ready(), sequence.rows
+        batch, rows = sequence.batch.ready(), sequence.rows(0, sequence.n)
         # A run on one row compiles, or loads from disk, before the clock starts.
         policy.run_again(policy.init(batch.m), batch, rows[:1])
         prints = fingerprints(batch.eta, sequence.order)
@@ -240,7 +241,7 @@ class OnlineFrankWolfeEngine(MixtureEngine):
             # All rows up to the next run are decided by one mixture.
             start, stop = state.drawn, min(int(state.due), len(rows))
             self.bind(policy.plan_of(state))
-            yield rows[start:stop], policy.picks(state, prints[start:stop])
+            yield start, stop, policy.picks(state, prints[start:stop])
             state.drawn = stop
             if policy.is_due(state):
                 oldest = 0 if policy.history is None else max(0, stop - policy.history)
