@@ -8,6 +8,7 @@ from streams import dense
 
 import omma
 from omma.kernels.window import KIND
+from omma.replaying import Sequence
 
 PART = "must have all labels of a row or none"  # how a policy refuses rows labelled in part
 
@@ -88,6 +89,21 @@ def test_rows_with_ties_give_the_same_bits(name, seed, n, weighted):
     eta, y = cases.data(name, seed, n, ties=True)
     weights = cases.weights_of(name, n) if weighted else None
     four_ways(cases.POLICIES[name], eta, y.astype(float), weights)
+
+
+@every
+@pytest.mark.parametrize("layout", [np.asarray, cases.csr])
+def test_an_engine_goes_on_where_its_last_replay_ended(name, layout):
+    policy = cases.POLICIES[name]
+    if isinstance(policy, omma.OnlineFrankWolfe):
+        pytest.skip("fits to the rows of one sequence")
+    eta, y = cases.data(name)
+    eta, true = layout(eta), y.argmax(axis=1) if name in cases.OVER_CLASSES else y
+    whole, twice = (policy.engine(policy.init(cases.M)) for _ in range(2))
+    whole.replay("test", Sequence(omma.Batch.of(eta, true)))
+    for part in (slice(0, 25), slice(25, 40)):
+        twice.replay("test", Sequence(omma.Batch.of(eta[part], true[part])))
+    assert_same_bits(whole.state, twice.state)
 
 
 def test_ties_among_the_best_go_to_the_lowest_label():

@@ -232,6 +232,7 @@ class OnlineFrankWolfeEngine(MixtureEngine):
             policy.run_again(state, batch, np.arange(batch.n, dtype=np.int64))
 
     def stretches(self, sequence: Sequence) -> Iterator[Stretch]:
+        # From a fresh state on: rows of other sequences are not there to run on.
         policy, state = self.policy, self.state
         batch, rows = sequence.batch.ready(), sequence.rows(0, sequence.n)
         # A run on one row compiles, or loads from disk, before the clock starts.
