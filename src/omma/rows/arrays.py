@@ -24,6 +24,7 @@ from omma.rows.frames import open_table
 # The largest weight of a row: metrics multiply four counts, and these products must stay finite.
 HEAVIEST = 1e60
 BLOCK = 1 << 20  # numbers that a kernel gets at a time: a copy of them takes 8 MB
+LENGTHS = 1 << 17  # rows whose lengths are looked at together: those of all would take memory
 SEEN = 1000  # rows that are inspected to guess what numbers outside of 0 to 1 are
 MANY = 0.25  # share of numbers outside of 0 to 1 from which they look like log-odds
 SETS_HINT = ": pass labels of rows as sets, such as [{1}, {1, 2}], or indicators of 0 and 1"
@@ -273,10 +274,9 @@ def row_bounds(matrix: Any, rows: Rows) -> tuple[Rows, Rows]:
 
 def longest_row(matrix: Any) -> int:
     """The most entries that a row of a CSR matrix stores."""
-    # A block of rows at a time: lengths of all rows would take memory.
-    ends, step = matrix.indptr, BLOCK // 8
-    blocks = (ends[start : start + step + 1] for start in range(0, matrix.shape[0], step))
-    return max((int(np.diff(block).max()) for block in blocks), default=0)
+    starts = range(0, matrix.shape[0], LENGTHS)
+    parts = (matrix.indptr[start : start + LENGTHS + 1] for start in starts)
+    return max((int(np.diff(part).max()) for part in parts), default=0)
 
 
 def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
