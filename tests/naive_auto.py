@@ -7,19 +7,20 @@ Names: tp, pos: counts of true labels;  _y: of labels, _e: of calibrated estimat
 _a: of calibrated estimates over all rows.  q: predicted.
 
 Constants (fixed for everything)
-    LAM   = 1e-6   prior in each of the four cells, added where a gradient is taken
+    LAM   = 0.01   prior in each of the four cells, added where a gradient is taken
     HJ0   = 10     precision of each label's bias before the first row
     WAIT  = 0.3    a label that was never predicted asks for less than a half after WAIT / 2 positives
     SURE  = 6      logits of labels beyond are squashed
 
 Calibration: x = (z - mean_j, mean_j, 1), c = sigmoid(theta x + b_j), theta = (a, e, b) from (1, 1, 0).
 Means of logits follow every decided row, and the features of its labels are taken after that; a row is
-decided by the means before it.
+decided by the means before it. Decisions take the part T / (T + 2) of the way from (1, 1, 0) to theta, where
+T is Wald's statistic; errors are those of theta itself.
 """
 
 import numpy as np
 
-LAM, HJ0, WAIT, SURE, EPS = 1e-6, 10.0, 0.3, 6.0, 1e-9
+LAM, HJ0, WAIT, SURE, EPS = 0.01, 10.0, 0.3, 6.0, 1e-9
 START = np.array([1.0, 1.0, 0.0])
 
 # name: (kind, average, default k)
@@ -74,15 +75,7 @@ def gradient(kind, t, q, p, n=1.0, power=4.0):
     return n * i, -(p + cov * i * 0.5 * pv * (n - 2 * q) * i) * i
 
 
-def strengths(kind, micro):
-    """(strength of tp, strength of positive, whether first predictions are eager)."""
-    if micro:
-        return 10.0, 10.0, False
-    if kind in ("gmean", "hmean", "class_g", "class_h"):
-        return 1.0, 1.0, False
-    if kind == "precision":
-        return 1.0, 10.0, True
-    return 5.0, 10.0, kind == "mcc"
+HITS, POSITIVES = 5.0, 10.0  # strengths of the correction by labels
 
 
 def shrunk(y, e, a, s, rest):
@@ -105,7 +98,7 @@ def logits(eta, classes=False):
 
 def start_curvature(W, N):
     """What is known of theta before the first row: H0."""
-    return np.diag([3.0 * max(W / N if N else 0.0, 1e-6), 3.0, 1.0])
+    return np.diag([3.0 * max(W / N if N else 0.0, 1e-6), 30.0, 1.0])
 
 
 class Auto:
@@ -129,10 +122,20 @@ class Auto:
         z = logits(eta, self.classes)
         if not self.labelled:
             return eta.copy(), z
-        a, e, b = self.theta
-        mean = self.mean[idx]
-        c = 1.0 / (1.0 + np.exp(-(a * (z - mean) + e * mean + b + self.b[idx])))
+        c = self.curve(START + self.trust() * (self.theta - START), idx, z)
         return np.where(eta > 0, c, 0.0), z  # a stored zero is as good as none
+
+    def trust(self):
+        """The part of the correction that is made."""
+        away = self.theta - START
+        evidence = away @ self.H @ away
+        return evidence / (evidence + 2.0)
+
+    def features(self, idx, z):
+        return np.stack([z - self.mean[idx], self.mean[idx], np.ones_like(z)])
+
+    def curve(self, theta, idx, z):
+        return 1.0 / (1.0 + np.exp(-(theta @ self.features(idx, z) + self.b[idx])))
 
     def cells(self, idx):
         """(tp, predicted, positive) where the gradient is taken, without the prior."""
@@ -146,12 +149,12 @@ class Auto:
                 getattr(self, x)[idx]
                 for x in ("tp_y", "pos_y", "tp_e", "pos_e", "tp_a", "pos_a", "q")
             )
-        hits, positives, eager = strengths(self.kind, self.micro)
-        t = shrunk(tp_y, tp_e, tp_a, hits, positives)
-        p = shrunk(pos_y, pos_e, pos_a, positives, positives)
+        t = shrunk(tp_y, tp_e, tp_a, HITS, POSITIVES)
+        p = shrunk(pos_y, pos_e, pos_a, POSITIVES, POSITIVES)
         t = np.minimum(np.minimum(t, p), q)
         # The first prediction of a label; before the first label has come, estimates decide as they
         # do alone.
+        eager = self.kind in ("precision", "mcc") and not self.micro
         if eager and self.labelled:
             u = 2.0 * p / WAIT
             t = np.where((q == 0) & (u > 1), LAM * (1 - u) / (1 + u), t)
@@ -217,15 +220,16 @@ class Auto:
         self.tp_y[idx] += y * yhat
         self.tp_e[idx] += c * yhat
         self.pos_e[idx] += c
-        self.fit(idx, c, z, y)
+        self.fit(idx, c > 0, z, y)
         if audit > 1:
-            self.fit(idx, c * (1 - yhat), z, y, audit - 1)
+            self.fit(idx, c * (1 - yhat) > 0, z, y, audit - 1)
 
-    def fit(self, idx, c, z, y, weight=1.0):
+    def fit(self, idx, known, z, y, weight=1.0):
         """Newton's step of the calibrator, at the curvature added up so far."""
-        g = (c - y) * (c > 0)
-        w = np.maximum(c * (1 - c), g * g) * (c > 0)
-        x = np.stack([z - self.mean[idx], self.mean[idx], np.ones_like(z)])
+        c = self.curve(self.theta, idx, z)
+        g = (c - y) * known
+        w = np.maximum(c * (1 - c), g * g) * known
+        x = self.features(idx, z)
         self.H += weight * (x * w) @ x.T
         self.h[idx] += weight * w
         # b has corrected 1 / m of it.

@@ -55,7 +55,7 @@ def test_decides_as_the_equations_say(metric, budget, layout):
 def assert_calibrated_alike(learned, slow):
     """What calibration knows is what its slow twin knows."""
     half = np.triu_indices(3)
-    shared = [*slow.theta, *slow.H[half], learned.rows, slow.W, slow.N, 6.0]
+    shared = [*slow.theta, *slow.H[half], learned.rows, slow.W, slow.N, 6.0, slow.trust()]
     np.testing.assert_allclose(learned.shared, shared, rtol=1e-6, atol=1e-6)
     for name, expected in (("bias", "b"), ("precision", "h"), ("mean",) * 2, ("entries",) * 2):
         array = getattr(learned, name)
@@ -114,7 +114,7 @@ def test_without_labels_it_is_omma_of_estimates(metric):
         eta, _ = stream(5, 80, 4, zeros=0.3)
     if metric == "multiclass_min_recall":
         pytest.skip("Auto climbs what stands for a minimum")
-    estimates = omma.replay(omma.OMMA(metric, feedback="estimates"), eta)
+    estimates = omma.replay(omma.OMMA(metric, feedback="estimates", prior=omma.Auto.prior), eta)
     np.testing.assert_array_equal(
         omma.replay(omma.Auto(metric), eta).predictions, estimates.predictions
     )
@@ -168,7 +168,7 @@ def test_its_parts_alone():
     calibrated = omma.OMMA("macro_f1", calibration="online", feedback="estimates")
     value = {one: omma.replay(one, wrong, y).value for one in (labels, estimates, both, calibrated)}
     assert value[calibrated] > value[estimates]
-    whole = omma.OMMA("macro_f1", feedback="both", calibration="online")
+    whole = omma.OMMA("macro_f1", feedback="both", prior=omma.Auto.prior, calibration="online")
     np.testing.assert_array_equal(
         omma.replay(whole, wrong, y).predictions,
         omma.replay(omma.Auto("macro_f1"), wrong, y).predictions,
@@ -352,7 +352,8 @@ def test_with_one_label_an_error_is_corrected_once():
 def test_before_the_first_label_precision_is_decided_as_by_estimates_alone():
     eta, _ = omma.datasets.long_tail(n=3000, m=20, seed=1)
     auto = omma.replay(omma.Auto("macro_precision", k=3), eta)
-    alone = omma.replay(omma.OMMA("macro_precision", k=3, feedback="estimates"), eta)
+    estimates = omma.OMMA("macro_precision", k=3, feedback="estimates", prior=omma.Auto.prior)
+    alone = omma.replay(estimates, eta)
     np.testing.assert_array_equal(auto.predictions, alone.predictions)
 
 

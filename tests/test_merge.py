@@ -49,3 +49,17 @@ def test_what_cannot_be_merged_is_refused():
         mixed.merge(counts)
     with pytest.raises(ValueError, match="same number of labels"):
         omma.OnlineClassifier(omma.OMMA("macro_f1"), 3).merge(counts)
+
+
+def test_states_of_a_rule_keep_its_calibration():
+    eta, y = omma.datasets.long_tail(n=400, m=5, seed=0)
+    rule = omma.replay(omma.Auto("macro_f1", at_most=2), eta**2, y).rule
+    first, second = (
+        omma.replay(omma.FixedRule(rule), eta[rows] ** 2, y[rows], metric="macro_f1").state
+        for rows in (slice(0, 200), slice(200, 400))
+    )
+    both = first + second
+    for state in (both, both - second, 0.5 * both):
+        slope, intercept, biases, squash = state.calibration.curve
+        assert (slope, intercept, squash) == (*rule.calibration[:2], rule.calibration[3])
+        assert biases.tolist() == rule.calibration[2].tolist()

@@ -29,7 +29,11 @@ NOTHING = Nothing(0.0)
 
 
 class Shrinkage(NamedTuple):
-    """How strongly labels correct counts of probabilities; see ``omma.kernels.counts.Both``."""
+    """How strongly labels correct counts of probabilities; see ``omma.kernels.counts.Both``.
+
+    Strengths for hits and for positives were chosen on streams that are not among those reported
+    (docs/auto.md). Values hardly depend on them: 3 to 10 for hits do as well.
+    """
 
     hits: float = 5.0
     positives: float = 10.0

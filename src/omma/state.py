@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD
+from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, TRUST
 from omma.kernels.layout import (
     BIAS,
     ENTRIES,
@@ -409,7 +409,13 @@ class State:
         scaled.set_totals[: None if all_counts else JUDGED] *= factor
         if scaled.shared is not None:
             scaled.shared[[*range(CURVES, LABELLED), SPREAD, COUNTED]] *= factor
-            scaled.shared[LABELLED] *= factor if all_counts else 1.0
+            if all_counts:
+                scaled.shared[LABELLED] *= factor
+                # κ = T / (T + 2) where T is multiplied; that of a rule is 1, and stays.
+                trust = scaled.shared[TRUST]
+                if trust < 1.0:
+                    evidence = factor * trust
+                    scaled.shared[TRUST] = evidence / (evidence + 1.0 - trust)
         return scaled
 
     def __mul__(self, factor: float) -> State:

@@ -12,6 +12,7 @@ from omma.kernels.calibrate import (
     BETWEEN,
     COUNTED,
     CURVES,
+    DOUBT,
     FLATTEST,
     INTERCEPT,
     LABELLED,
@@ -20,12 +21,14 @@ from omma.kernels.calibrate import (
     SLOPE,
     SPREAD,
     SQUASH,
+    START_BETWEEN,
     START_INTERCEPT,
     START_PRECISION,
     START_SLOPE,
     STEEPEST,
     STRAIGHT,
     SURE,
+    TRUST,
 )
 from omma.kernels.layout import (
     ERAS,
@@ -45,8 +48,8 @@ Curve = tuple[float, float, NDArray[np.float64], float]  # a, b, b_j, s of a rul
 IDENTITY = np.array([1.0, 1.0, 0.0])  # θ₀ = (a, e, b) that changes nothing
 HALF = np.triu_indices(3)  # where the curvature is stored: its upper half, row by row
 EARLIER = (
-    "its calibration is that of an earlier release (two numbers for all labels), which this one "
-    "cannot continue: go on with that release, or start anew and replay the rows"
+    "its calibration is that of an earlier release, which this one cannot continue: go on with "
+    "that release, or start anew and replay the rows"
 )
 START_PRICE = 1.0
 START_SPREAD = 1e-12  # the first row moves a price by about one, whatever it missed by
@@ -273,8 +276,8 @@ class Calibration(StatePart):
     ----------
     shared : ndarray
         a, e, b, the upper half of their curvature H (six numbers), the weight of rows whose labels
-        came, W and N of the variance of logits within labels, and s, from where on logits are
-        squashed (``omma.kernels.calibrate``).
+        came, W and N of the variance of logits within labels, s, from where on logits are squashed,
+        and κ, the part of the correction that is made (``omma.kernels.calibrate``).
     bias, precision : ndarray of shape (m,)
         b_j of each label, and how much was learned of it: what is known before the first row is not
         stored, so that both of them and the curvature add up.
@@ -312,18 +315,25 @@ class Calibration(StatePart):
 
     @property
     def slope(self) -> float:
-        """The slope a within labels, within its bounds; a sum of calibrations may go past them."""
-        return float(np.clip(self.shared[SLOPE], FLATTEST, STEEPEST))
+        """The slope within labels that decides: 1 + κ (a − 1)."""
+        return float(1.0 + self.shared[TRUST] * self._learned[SLOPE])
 
     @property
     def between(self) -> float:
-        """The slope e between labels, likewise."""
-        return float(np.clip(self.shared[BETWEEN], FLATTEST, STEEPEST))
+        """The slope between labels that decides: 1 + κ (e − 1)."""
+        return float(1.0 + self.shared[TRUST] * self._learned[BETWEEN])
 
     @property
     def intercept(self) -> float:
-        """The intercept b."""
-        return float(self.shared[INTERCEPT])
+        """The intercept that decides: κ b."""
+        return float(self.shared[TRUST] * self._learned[INTERCEPT])
+
+    @property
+    def _learned(self) -> NDArray[np.float64]:
+        """θ − θ₀, with slopes within their bounds; a sum of calibrations may go past them."""
+        theta = self.shared[:CURVES].copy()
+        theta[:INTERCEPT] = np.clip(theta[:INTERCEPT], FLATTEST, STEEPEST)
+        return np.asarray(theta - IDENTITY)
 
     @property
     def curve(self) -> Curve:
@@ -342,8 +352,13 @@ class Calibration(StatePart):
     def take(self, slope: float, intercept: float, bias: Any, squash: float) -> None:
         """Calibrate by the curve of a rule, as if it had been learned."""
         self.shared[[SLOPE, BETWEEN, INTERCEPT]] = slope, slope, intercept
-        self.shared[[LABELLED, SQUASH]] = 1.0, squash
+        self.shared[[LABELLED, SQUASH, TRUST]] = 1.0, squash, 1.0
         self.bias[...] = bias
+
+    def set_trust(self, unit: float = 1.0) -> None:
+        """κ = T / (T + 2) with T = (θ − θ₀)ᵀ H (θ − θ₀), for curvatures in ``unit``."""
+        evidence = max(float(self._learned @ self._curvature() @ self._learned), 0.0)
+        self.shared[TRUST] = evidence / (evidence + DOUBT * unit)
 
     def _curvature(self) -> NDArray[np.float64]:
         """Second derivatives of the log-loss by a, e and b."""
@@ -352,10 +367,10 @@ class Calibration(StatePart):
         return curvature + np.triu(curvature, 1).T
 
     def _start(self, unit: float) -> NDArray[np.float64]:
-        """H₀ = diag(3 v, 3, 1), in the ``unit`` that rows have now."""
+        """H₀ = diag(3 v, 30, 1), in the ``unit`` that rows have now."""
         counted = self.shared[COUNTED] if self.shared[COUNTED] > 0.0 else 1.0
         variance = max(float(self.shared[SPREAD] / counted), LEAST_VARIANCE)
-        diagonal = unit * np.array([START_SLOPE * variance, START_SLOPE, START_INTERCEPT])
+        diagonal = unit * np.array([START_SLOPE * variance, START_BETWEEN, START_INTERCEPT])
         return np.asarray(np.diag(diagonal))
 
     def _pull(self, unit: float) -> NDArray[np.float64]:
@@ -373,12 +388,15 @@ class Calibration(StatePart):
 
         What is in brackets adds up, so the order of several sums does not matter.
         """
+        if self.shared[TRUST] == 1.0:  # the curve of a rule, which is the same in both
+            return Calibration(**{name: array.copy() for name, array in self.arrays().items()})
         total = self._combined_means(other, sign)
         curvature = self._curvature() + sign * other._curvature()
         total.shared[CURVES:LABELLED] = curvature[HALF]
         pull = self._pull(unit) + sign * other._pull(unit)
         total.shared[:CURVES] = IDENTITY + np.linalg.solve(total._start(unit) + curvature, pull)
         total.shared[LABELLED] = self.shared[LABELLED] + sign * other.shared[LABELLED]
+        total.set_trust(unit)
         # The same for each bias, which has a curvature of its own and no other number beside it.
         begin = START_PRECISION * unit
         total.precision = self.precision + sign * other.precision
@@ -413,8 +431,8 @@ class Calibration(StatePart):
 
 
 def is_earlier(arrays: dict[str, Array]) -> bool:
-    """Whether arrays of a calibration are those of a release that kept no means of logits."""
-    return "shared" in arrays and "mean" not in arrays and np.size(arrays["shared"]) != SHARED
+    """Whether arrays of a calibration are those of a release that learned other numbers."""
+    return "shared" in arrays and np.size(arrays["shared"]) != SHARED
 
 
 @dataclass(eq=False)

@@ -41,15 +41,23 @@ def test_no_set_is_both_of_the_design_and_another():
 
 
 def test_a_summary_counts_lost_cells():
-    values = {"simple": 0.7, "labels": 0.6, "estimates": 0.68, "auto": 0.69}
+    values = {"simple": [0.7], "labels": [0.6], "estimates": [0.68], "auto": [0.69]}
     records = [
         {"spec": {"model": "forest"}, "result": {"rows": 500, "whole": values}},
         {
             "spec": {"model": "forest"},
-            "result": {"rows": 500, "whole": {**values, "estimates": 0.72}},
+            "result": {"rows": 500, "whole": {**values, "estimates": [0.72]}},
         },
     ]
     (_, whole) = small.summary(small.cells(records), "model").to_dict("records")
     assert whole["lost"] == "50.0 %"
     assert whole["below 0.5 / top-k"] == "100.0 %"
     assert whole["gain"] == "-1.00"
+
+
+def test_a_choice_by_other_splits_is_judged_on_its_own():
+    values = {"labels": [0.6, 0.2, 0.6], "estimates": [0.5, 0.5, 0.5]}
+    values |= {"simple": [0.5] * 3, "auto": [0.5] * 3}
+    frame = small.cells([{"spec": {"set": "a"}, "result": {"rows": 9, "whole": values}}])
+    # Elsewhere labels have 0.8, 1.2 and 0.8, estimates 1.0: estimates, labels, estimates.
+    assert frame["picked"][0] == pytest.approx((0.5 + 0.2 + 0.5) / 3)

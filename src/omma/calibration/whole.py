@@ -3,8 +3,8 @@
 The same curve as that of ``OnlineCalibrator``, c = σ(a (z − z̄_j) + e z̄_j + b + b_j), and the same
 start, which holds it back where there is little to learn from. Weights stand for repeated rows.
 
-This is a logistic regression with a ridge, 3 v (a − 1)² + 3 (e − 1)² + b² + 10 Σ b_j² over two, for
-the variance v of logits within labels. Newton's method solves it, as biases touch each other
+This is a logistic regression with a ridge, 3 v (a − 1)² + 30 (e − 1)² + b² + 10 Σ b_j² over two,
+for the variance v of logits within labels. Newton's method solves it, as biases touch each other
 through a, e and b alone: a step costs no more than a gradient, and SciPy's L-BFGS-B takes some
 thirty times as long.
 """
@@ -27,6 +27,7 @@ from omma.kernels.calibrate import (
     LEAST_VARIANCE,
     SLOPE,
     SPREAD,
+    START_BETWEEN,
     START_INTERCEPT,
     START_PRECISION,
     START_SLOPE,
@@ -79,6 +80,7 @@ def calibration_of(sample: Batch, *, classes: bool = False) -> Calibration:
     learned.shared[CURVES:LABELLED], learned.precision = curvature[HALF], own
     learned.shared[[LABELLED, SPREAD, COUNTED]] = entries.rows, entries.spread, entries.count.sum()
     learned.mean, learned.entries = entries.mean, entries.count
+    learned.set_trust()
     return learned
 
 
@@ -128,7 +130,7 @@ class _Entries:
         """The ridge of a, e and b."""
         total = float(self.count.sum())
         variance = max(self.spread / total if total else 0.0, LEAST_VARIANCE)
-        return np.array([START_SLOPE * variance, START_SLOPE, START_INTERCEPT])
+        return np.array([START_SLOPE * variance, START_BETWEEN, START_INTERCEPT])
 
     def calibrated(self, parameters: Floats) -> Floats:
         """Calibrated logits."""

@@ -17,17 +17,7 @@ from omma.metrics.names import MetricName
 from omma.plan import Plan, Shrinkage
 from omma.policies.base import Maximizer
 
-PRIOR = 1e-6
-# Labels correct what probabilities expect: e expected becomes e (y + s) / (e + s) where y came, so
-# that s observations count half. Strengths s for hits and for positives, chosen on streams that are
-# not among those reported.
-USUAL = Shrinkage(5.0, 10.0)
-AVERAGED = Shrinkage(10.0, 10.0)  # sums over labels move slowly anyway
-# One rate of zero makes a geometric or harmonic mean zero: estimates must not hide that.
-PRODUCTS = Shrinkage(1.0, 1.0)
-# Where a metric looks at predictions alone, as precision does, one prediction says much. Hits are
-# shrunk all the same: a label that was hit once, and then left alone, must not keep its luck.
-PREDICTIONS = Shrinkage(1.0, 10.0)
+PRIOR = 0.01  # λ: a hundredth of a row in each cell; of the first few rows, none decides alone
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,8 +27,8 @@ class Auto(Maximizer):
     OMMA has two options that are hard to choose in advance: the feedback (labels or estimates) and
     the prior. ``Auto`` uses labels and estimates. It calibrates probabilities by the labels so far,
     and observed labels correct the expected counts of each label. Before the first label, it
-    decides exactly like ``OMMA(feedback="estimates")``. Unknown labels (NaN), of whole rows or of
-    single entries, count by their corrected estimates.
+    decides exactly like ``OMMA(feedback="estimates", prior=0.01)``. Unknown labels (NaN), of whole
+    rows or of single entries, count by their corrected estimates.
 
     Parameters
     ----------
@@ -113,14 +103,10 @@ def objective_of(metric: Metric, exact: bool = False) -> Any:
 def shrinkage_of(term: Any, prior: float) -> Shrinkage:
     """How labels correct estimates, for what is maximized; ``prior`` is λ, for eager labels."""
     of = getattr(term, "of", None)
-    if isinstance(term, kinds.MicroTerm):
-        return AVERAGED
-    if isinstance(of, kinds.Geometric | kinds.Harmonic):
-        return PRODUCTS
-    if not isinstance(term, kinds.MacroTerm):
-        return USUAL
-    if isinstance(of, kinds.Correlation):
-        return USUAL._replace(eager=prior)
-    if isinstance(of, kinds.Ratio) and not any((*of.over[2:], *of.under[2:])):
-        return PREDICTIONS._replace(eager=prior)  # a rate of tp and predicted alone
-    return USUAL
+    # Without a prediction so far, precision and MCC have no slope to go by but that of the prior.
+    looks_at_predictions = isinstance(of, kinds.Correlation) or (
+        isinstance(of, kinds.Ratio) and not any((*of.over[2:], *of.under[2:]))
+    )
+    if isinstance(term, kinds.MacroTerm) and looks_at_predictions:
+        return Shrinkage(eager=prior)
+    return Shrinkage()

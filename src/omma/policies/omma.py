@@ -11,7 +11,7 @@ from omma.kernels.calibrate import STRAIGHT, SURE
 from omma.kernels.objectives import with_epsilon
 from omma.metrics.averages import is_minimum
 from omma.plan import Plan
-from omma.policies.auto import PRIOR, Auto, shrinkage_of
+from omma.policies.auto import Auto, shrinkage_of
 from omma.policies.base import MetricPolicy
 
 
@@ -110,7 +110,7 @@ def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) ->
     if model.feedback is None and model.prior is None:
         return Auto(metric, k, at_most, subject_to=limits)
     feedback: Any = "labels" if model.feedback is None else model.feedback
-    prior = PRIOR if model.prior is None else model.prior
+    prior = OMMA.prior if model.prior is None else model.prior
     return OMMA(metric, k, feedback, prior, at_most=at_most, subject_to=limits)
 
 
