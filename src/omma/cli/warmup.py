@@ -34,14 +34,20 @@ def command(everything: bool) -> None:
     """  # noqa: D301
     from omma.kernels.jit import CACHE
 
-    os.environ["OMMA_QUIET"] = "1"  # what is compiled is said below
+    os.environ["OMMA_QUIET"] = "1"  # the progress bar says what is compiled
     started = time.perf_counter()
     with work():
         # Auto decides batches of clusters by kernels of its own.
         todo = [*policies(everything), omma.Auto("macro_f1")]
-        for number, policy in enumerate(todo, start=1):
-            say(f"{number}/{len(todo)} {policy!r}")
-            run_all_ways(policy, with_certificate=everything)
+        stderr = click.get_text_stream("stderr")
+        bar = click.progressbar(
+            todo, label="Compiling", show_pos=True, item_show_func=name_of, file=stderr
+        )
+        with bar as policies_left:
+            for number, policy in enumerate(policies_left, start=1):
+                if not stderr.isatty():  # a log has no bar
+                    say(f"{number}/{len(todo)} {policy!r}")
+                run_all_ways(policy, with_certificate=everything)
     seconds = time.perf_counter() - started
     where = f"cached in {CACHE}" if CACHE else "not cached: no folder can be written to"
     click.echo(f"Compiled {len(todo)} policies in {seconds:.0f} s; machine code is {where}")
@@ -67,6 +73,11 @@ def run_all_ways(policy: Any, with_certificate: bool) -> None:
             except ValueError as error:  # the metric has no certificate
                 if "gap" not in str(error):
                     raise
+
+
+def name_of(policy: omma.Policy | None) -> str | None:
+    """What the progress bar shows beside itself."""
+    return None if policy is None else repr(policy)
 
 
 def policies(everything: bool) -> Iterator[Any]:
