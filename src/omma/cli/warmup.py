@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from itertools import product
@@ -39,13 +40,12 @@ def command(everything: bool) -> None:
     with work():
         # Auto decides batches of clusters by kernels of its own.
         todo = [*policies(everything), omma.Auto("macro_f1")]
-        stderr = click.get_text_stream("stderr")
         bar = click.progressbar(
-            todo, label="Compiling", show_pos=True, item_show_func=name_of, file=stderr
+            todo, label="Compiling", show_pos=True, item_show_func=name_of, file=sys.stderr
         )
         with bar as policies_left:
             for number, policy in enumerate(policies_left, start=1):
-                if not stderr.isatty():  # a log has no bar
+                if not sys.stderr.isatty():  # a log has no bar
                     say(f"{number}/{len(todo)} {policy!r}")
                 run_all_ways(policy, with_certificate=everything)
     seconds = time.perf_counter() - started
