@@ -7,7 +7,7 @@ only ratios decide. Before the unit is too large for a number, all is divided by
 which changes no bit of any ratio.
 """
 
-from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, Learning
+from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, TRUST, Learning
 from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import (
     ENTRIES,
@@ -39,6 +39,7 @@ def counted_unit(pace, window):
 def grow(pace, window, calibrator, limits, table, totals):
     """After a row that counts: the next one counts for more."""
     decay_spread(limits, pace[GROWTH])
+    decay_trust(calibrator, pace[GROWTH])
     pace[UNIT] *= pace[GROWTH]
     while pace[UNIT] >= LARGEST_UNIT:
         pace[UNIT] /= LARGEST_UNIT
@@ -54,6 +55,22 @@ def decay_spread(limits, growth):
     if limits is not None:
         for i in range(limits.spread.shape[0]):
             limits.spread[i] = max(limits.spread[i] / growth, LEAST_SPREAD)
+
+
+@by_kind
+def decay_trust(calibrator, growth):
+    """The evidence for a correction decays: κ = T / (T + 2 unit) for the next unit."""
+
+
+@decay_trust.case()
+def decay_no_trust(calibrator, growth):
+    pass
+
+
+@decay_trust.case(Learning)
+def decay_learned_trust(calibrator, growth):
+    trust = calibrator.shared[TRUST]
+    calibrator.shared[TRUST] = trust / (trust + (1.0 - trust) * growth)
 
 
 @helper
