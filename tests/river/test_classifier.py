@@ -512,7 +512,7 @@ def test_of_two_ways_the_better_one_is_followed():
         plain.update(y, p > 0.5)
         misled.predict_one({"p": p, "row": i})
         misled.learn_one({"p": p, "row": i}, y)
-    assert misled.value > plain.get() - 0.01
+    assert misled.value > plain.get() - 0.015  # what it costs to find out
 
 
 def test_what_is_hedged_counts_what_was_given():
