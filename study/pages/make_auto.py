@@ -85,8 +85,8 @@ a part of the correction, T / (T + 2), where T is the evidence for it so far (se
 - A test that makes the whole correction or none: worse than a part of it at every level.
 - Strengths of counts that depend on the metric, as in earlier versions: not needed any more. 3, 5, 7
   and 10 do equally well.
-- λ = 0.1 in place of 0.01: better for macro metrics on few rows, where the first rows no longer cost
-  anything, but 5 points of macro F1 are lost on kddcup99, whose rare classes have a handful of rows.
+- λ = 0.1 in place of 0.01: better on few rows, where the first ones cost less, but 3 to 10 points of
+  macro F1 are lost on kddcup99, whose rare classes have a handful of rows.
 - Macro precision at k needs early first predictions of a label. What whole sequences lose against
   earlier versions was due to chance: their second halves were worse.
 
