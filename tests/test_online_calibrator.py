@@ -131,8 +131,10 @@ def test_saved_and_loaded(tmp_path):
     with pytest.raises(ValueError, match="bias"):
         OnlineCalibrator.from_arrays({})
     earlier = {"shared": np.zeros(6), "bias": np.zeros(8), "precision": np.zeros(8)}
-    with pytest.raises(ValueError, match="calibration is that of an earlier release"):
-        OnlineCalibrator.from_arrays(earlier)
+    without_trust = calibrator.arrays() | {"shared": calibrator.arrays()["shared"][:-1]}
+    for arrays in (earlier, without_trust):
+        with pytest.raises(ValueError, match="calibration is that of an earlier release"):
+            OnlineCalibrator.from_arrays(arrays)
 
 
 def test_squeezed_probabilities_are_stretched():
