@@ -26,7 +26,8 @@ page counts how often the true value of the recommended rule lies in it.
 {headline}
 
 This page is written by `study/pages/make_intervals.py` from `study/records/coverage.jsonl.xz`, of
-`python -m omma_study.coverage`.
+`python -m omma_study.coverage`. Rules of `Auto` in these records are those of a version with
+λ = 1e-6; they were not run again.
 
 ## How it was measured
 

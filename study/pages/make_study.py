@@ -159,6 +159,7 @@ over one sequence (`omma-study run online_paper`): our settings / the paper's.
 
 Some records are older than the code and were not run again:
 
+- `Auto` ran with λ = 1e-6, and with an earlier calibrator and other strengths of its counts.
 - The multinomial estimator of `multiclass_fixed` stopped at a gradient of 1e-4. It now continues to
   1e-8, which changes single probabilities of `news20` by up to 0.38.
 - The plug-in Greedy divided by the number of rows so far
