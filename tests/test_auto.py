@@ -57,6 +57,10 @@ def assert_calibrated_alike(learned, slow):
     half = np.triu_indices(3)
     shared = [*slow.theta, *slow.H[half], learned.rows, slow.W, slow.N, 6.0, slow.trust()]
     np.testing.assert_allclose(learned.shared, shared, rtol=1e-6, atol=1e-6)
+    # Rules have the part of the correction that is made.
+    made = naive_auto.START + slow.trust() * (slow.theta - naive_auto.START)
+    decides = [learned.slope, learned.between, learned.intercept]
+    np.testing.assert_allclose(decides, made, rtol=1e-6, atol=1e-6)
     for name, expected in (("bias", "b"), ("precision", "h"), ("mean",) * 2, ("entries",) * 2):
         array = getattr(learned, name)
         np.testing.assert_allclose(array, getattr(slow, expected), rtol=1e-6, atol=1e-9)
@@ -289,6 +293,18 @@ def test_files_of_the_release_before(tmp_path):
     loaded = omma.OnlineClassifier.load(tmp_path / "learner.omma")
     np.testing.assert_array_equal(loaded.predict(eta), rule.predict(eta))
     assert loaded.state == fixed.state
+
+
+def test_half_of_the_evidence_is_half_of_it():
+    eta, y = stream(13, 80, 3)
+    state, slow = omma.replay(omma.Auto("macro_f1"), eta, y).state, naive_auto.Auto("macro_f1", 3)
+    for row, labels in zip(eta, y, strict=True):
+        slow.predict(row)
+        slow.update(np.flatnonzero(labels))
+    for name in ("H", "h", "entries", "W", "N"):
+        setattr(slow, name, 0.5 * getattr(slow, name))
+    assert 0.0 < slow.trust() < 1.0
+    assert_calibrated_alike((0.5 * state).calibration, slow)
 
 
 def test_weights_count_as_rows():

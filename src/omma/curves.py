@@ -13,7 +13,7 @@ from omma._html import html_table
 from omma._validate import check_number, check_positive_int, check_seed, shown
 from omma.metrics import LabelMetric, Macro, Metric, Micro, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies.frank_wolfe import check_sample
+from omma.policies.base import check_sample
 from omma.policies.thresholds import pooled, ranked_labels, threshold_rule
 from omma.rows.batch import Batch
 from omma.rule import Rule

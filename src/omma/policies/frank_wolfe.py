@@ -26,7 +26,7 @@ from omma.limits import Limit, check_limits, check_per_row, read_limits
 from omma.metrics import Metric
 from omma.metrics.names import MetricName
 from omma.plan import Plan, fixed_plan
-from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_task, whole_for
+from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_sample, whole_for
 from omma.policies.fixed import simple_rule
 from omma.policies.mixture import Iteration, Mixture
 from omma.replaying import Sequence
@@ -215,36 +215,6 @@ class FrankWolfe:
         else:
             return
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
-
-
-def check_sample(
-    owner: str,
-    batch: Batch,
-    k: int | None = None,
-    metric: Metric | None = None,
-    *,
-    optional: bool = False,
-    whole: str | None = None,
-) -> None:
-    """Refuse samples that nothing can be fitted to; ``optional`` allows unknown labels.
-
-    ``whole`` is why no row may be labelled in part, as of ``check_task``.
-    """
-    # With estimates as feedback labels are not needed, and rows of any weight will do.
-    if batch.labels is None and optional:
-        return
-    if batch.n == 0:
-        raise ValueError(f"eta of {owner} must have at least one row, got none")
-    if batch.labels is None:
-        raise ValueError(f"y of {owner} must be given, got None")
-    check_task(owner, batch, k, metric, unknown=True, whole=whole)
-    if batch.row_weights.sum() == 0:
-        raise ValueError(f"weights of {owner} must not all be 0")
-    known = batch.labels.known
-    if optional or known is None:
-        return
-    if not batch.row_weights[known].any():
-        raise ValueError(f"y of {owner} must have known labels in rows of weight above 0, got none")
 
 
 class _Objective(MetricPolicy):

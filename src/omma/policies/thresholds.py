@@ -28,9 +28,8 @@ from omma.kernels.layout import PREDICTED
 from omma.limits import Limit, check_limits, read_limits
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies.base import UnsupportedMetricError
+from omma.policies.base import UnsupportedMetricError, check_sample
 from omma.policies.fixed import FixedRule
-from omma.policies.frank_wolfe import check_sample
 from omma.rows.arrays import entries_of
 from omma.rows.batch import Batch
 from omma.rule import Rule
