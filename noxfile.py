@@ -45,7 +45,7 @@ def docs(session):
 def spark(session):
     """Streams on Spark; needs Java 17."""
     session.install("-e", ".[spark,dask]", "pytest", "hypothesis")
-    session.run("python", "-m", "pytest", "-q", "tests/spark", "tests/test_dask.py")
+    session.run("python", "-m", "pytest", "-q", "tests/spark", "tests/docs/test_dask.py")
 
 
 @nox.session

@@ -8,7 +8,6 @@ from streams import dense
 
 import omma
 from omma.kernels.window import KIND
-from omma.replaying import Sequence
 
 PART = "must have all labels of a row or none"  # how a policy refuses rows labelled in part
 
@@ -100,9 +99,9 @@ def test_an_engine_goes_on_where_its_last_replay_ended(name, layout):
     eta, y = cases.data(name)
     eta, true = layout(eta), y.argmax(axis=1) if name in cases.OVER_CLASSES else y
     whole, twice = (policy.engine(policy.init(cases.M)) for _ in range(2))
-    whole.replay("test", Sequence(omma.Batch.of(eta, true)))
+    whole.replay("test", omma.Batch.of(eta, true))
     for part in (slice(0, 25), slice(25, 40)):
-        twice.replay("test", Sequence(omma.Batch.of(eta[part], true[part])))
+        twice.replay("test", omma.Batch.of(eta[part], true[part]))
     assert_same_bits(whole.state, twice.state)
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import omma
-from omma.engine import work_space
+from omma.state import aligned
 
 NAMED = pd.DataFrame([[0.9, 0.1, 0.2], [0.2, 0.7, 0.6], [0.1, 0.2, 0.3]], columns=["a", "b", "c"])
 SETS = [["a"], ["b", "c"], []]
@@ -50,6 +50,6 @@ def test_more_labels_than_memory_is_one_sentence(monkeypatch):
     def full(*arguments, **options):
         raise MemoryError
 
-    monkeypatch.setattr("omma.engine.np.zeros", full)
+    monkeypatch.setattr("omma.state.np.zeros", full)
     with pytest.raises(MemoryError, match="1,000,000 labels take 0 GiB of space to work in"):
-        work_space(10**6)
+        aligned(1, 10**6)

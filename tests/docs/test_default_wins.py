@@ -15,7 +15,7 @@ import pytest
 
 import omma
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RECIPES = [
     path.relative_to(ROOT).as_posix()
     for path in sorted((ROOT / "docs" / "recipes").glob("*.md"))

@@ -8,7 +8,7 @@ import pytest
 import omma
 from omma.cli.demo import run
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [
     "README.md",

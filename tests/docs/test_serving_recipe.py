@@ -21,7 +21,7 @@ from serving import Client, served
 
 pytest.importorskip("uvicorn", reason="omma serve needs the extra 'serve'")
 
-PAGE = Path(__file__).parents[1] / "docs/recipes/serving.md"
+PAGE = Path(__file__).parents[2] / "docs/recipes/serving.md"
 
 
 def blocks(language):

@@ -24,7 +24,7 @@ from omma.plots.palette import FAMILIES, LEARNERS, STILL, name_of
 from omma.policies import POLICIES
 from omma.policies.registry import REGISTRY
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 VOID = {"br"}
 
 

@@ -10,7 +10,7 @@ import omma
 
 torch = pytest.importorskip("torch", reason="the recipe needs PyTorch")
 
-PAGE = (Path(__file__).parents[1] / "docs/recipes/training.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/recipes/training.md").read_text(encoding="utf-8")
 
 
 def block(name):

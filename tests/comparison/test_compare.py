@@ -59,9 +59,9 @@ class Spy(omma.OMMA):
         engine = super().engine(state)
         replay = engine.replay
 
-        def noted(owner, sequence):
-            self.seen.append((self.prior, tuple(sequence.order)))
-            return replay(owner, sequence)
+        def noted(owner, batch, order=None, **options):
+            self.seen.append((self.prior, tuple(order)))
+            return replay(owner, batch, order, **options)
 
         engine.replay = noted
         return engine

@@ -505,7 +505,7 @@ def test_rows_without_any_known_label(tmp_path, layout):
 
 def test_the_page_names_tests_that_exist():
     here = Path(__file__).parent
-    page = (here.parent / "docs" / "durability.md").read_text(encoding="utf-8")
+    page = (here.parents[1] / "docs" / "durability.md").read_text(encoding="utf-8")
     code = "".join((here / f"test_{name}.py").read_text() for name in ("durability", "journal"))
     names = set(re.findall(r"`(test_\w+)`", page))
     assert len(names) > 20

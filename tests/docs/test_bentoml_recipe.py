@@ -12,7 +12,7 @@ import omma
 pytest.importorskip("bentoml", reason="the recipe for BentoML needs bentoml, which is large")
 pytestmark = pytest.mark.filterwarnings("default")  # of BentoML about its own dependencies
 
-PAGE = Path(__file__).parents[1] / "docs/recipes/fastapi.md"
+PAGE = Path(__file__).parents[2] / "docs/recipes/fastapi.md"
 
 
 @pytest.fixture(scope="module")  # BentoML registers what it measures once in a process

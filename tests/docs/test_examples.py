@@ -11,7 +11,7 @@ from matplotlib.image import imread
 from matplotlib.testing.compare import compare_images
 from pictures import colliding, cut_off
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 

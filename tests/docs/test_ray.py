@@ -11,7 +11,7 @@ import omma
 
 ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "omma-learn[ray]"')
 
-PAGE = Path(__file__).parents[1] / "docs/recipes/ray.md"
+PAGE = Path(__file__).parents[2] / "docs/recipes/ray.md"
 AT = (0, 3)
 
 

@@ -413,7 +413,7 @@ def test_bad_usage_takes_one_line():
 
 def test_the_recipe_knows_the_options():
     """Every option on the page is one of the command, and every path one of the service."""
-    page = Path(__file__).parents[1].joinpath("docs/recipes/serving.md").read_text()
+    page = Path(__file__).parents[2].joinpath("docs/recipes/serving.md").read_text()
     known = {name for one in main.get_command(None, "serve").params for name in one.opts}
     commands = re.findall(r"omma serve (.*)", page)
     assert len(commands) >= 2
