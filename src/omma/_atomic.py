@@ -8,8 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-if sys.platform != "win32":
-    import fcntl
+from omma._lock import has_name, take_lock
 
 CREATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 
@@ -86,15 +85,12 @@ def _lock(file: BinaryIO, part: Path) -> bool:
     if sys.platform == "win32":
         return True
     try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        take_lock(file.fileno())
     except BlockingIOError:
         return False
     except OSError:  # a file system without locks; then nothing is ever taken for abandoned
         return True
-    try:  # still there under its name, now that nobody else will remove it
-        return os.path.samestat(os.fstat(file.fileno()), os.lstat(part))
-    except FileNotFoundError:
-        return False
+    return has_name(file.fileno(), part)  # still there, now that nobody else will remove it
 
 
 def _removed_abandoned(part: Path) -> bool:
@@ -102,22 +98,15 @@ def _removed_abandoned(part: Path) -> bool:
     if sys.platform == "win32":
         return False
     try:
-        handle = os.open(part, os.O_WRONLY | os.O_NOFOLLOW)
-    except FileNotFoundError:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_NOFOLLOW), "wb") as file:
+            take_lock(file.fileno())
+            # By name only while it is still the file that is locked here.
+            if has_name(file.fileno(), part):
+                part.unlink()
+    except FileNotFoundError:  # somebody else has removed it
         return True
-    except OSError:  # no file of ours
+    except OSError:  # no file of ours, or locked by its writer
         return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # By name only while it is still the file that is locked here.
-        if os.path.samestat(os.fstat(handle), os.lstat(part)):
-            part.unlink()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
     return True
 
 

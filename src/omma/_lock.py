@@ -77,7 +77,7 @@ def locked_folder(folder: str | Path) -> Iterator[None]:
     lock = _LockFile(folder, os.O_RDONLY)
     try:
         try:
-            _lock(lock.descriptor)
+            take_lock(lock.descriptor)
         except BlockingIOError as error:
             raise InUseError(f"{folder} is in use by another process") from error
         except OSError:  # a file system that locks no folders
@@ -92,15 +92,14 @@ def _taken(beside: Path, path: str) -> _LockFile:
     while True:
         lock = _LockFile(beside, os.O_RDWR | os.O_CREAT)
         try:
-            _lock(lock.descriptor)
+            take_lock(lock.descriptor)
         except (BlockingIOError, PermissionError) as error:  # the latter on Windows
             who = os.read(lock.descriptor, 200).decode("utf-8", "replace") or "another process"
             lock.close()
             raise InUseError(f"{path} is in use by {who}") from error
         # Its owner may have removed the file between both steps; then others lock a new one.
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(lock.descriptor), os.stat(beside)):
-                return lock
+        if has_name(lock.descriptor, beside):
+            return lock
         lock.close()
 
 
@@ -115,10 +114,18 @@ def _removed(beside: Path, lock: _LockFile) -> None:
         # By name only while it is the file that is locked here: it may have been deleted, and
         # another process may lock a new one of the same name.
         with suppress(OSError):  # a file that stays locks nothing
-            if os.path.samestat(os.fstat(lock.descriptor), os.stat(beside)):
+            if has_name(lock.descriptor, beside):
                 beside.unlink()
     finally:
         lock.close()
+
+
+def has_name(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _let_go() -> None:
@@ -130,7 +137,8 @@ def _let_go() -> None:
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(descriptor: int) -> None:
+    def take_lock(descriptor: int) -> None:
+        """Lock an open file against other processes, or raise an OSError at once."""
         os.lseek(descriptor, _PLACE, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -142,5 +150,6 @@ else:
 
     os.register_at_fork(after_in_child=_let_go)
 
-    def _lock(descriptor: int) -> None:
+    def take_lock(descriptor: int) -> None:
+        """Lock an open file against other processes, or raise an OSError at once."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
