@@ -1,7 +1,5 @@
 """``omma evaluate``: which rule to deploy, for probabilities and labels in files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +11,7 @@ from omma.cli.options import (
     PRIOR,
     at_most_option,
     budget_option,
-    check_folder,
+    check_output,
     check_policies,
     file_option,
     limits_option,
@@ -267,11 +265,9 @@ def _check_files(options: Any) -> None:
     if options.predictions is not None:
         with usage("--predictions"):
             file_ending(options.predictions)  # which says the format
-        check_folder(options.predictions, "--predictions")
+        check_output(options.predictions, "--predictions")
     if options.rule is not None:
-        if options.rule.suffix.lower() != ".json":
-            raise click.BadParameter(f"'{options.rule}' must end in .json.", param_hint="--rule")
-        check_folder(options.rule, "--rule")
+        check_output(options.rule, "--rule", ".json")
     if options.plot is not None:
         picture_path(options.plot, Path(), "--plot")
         if options.labels is None:

@@ -1,7 +1,5 @@
 """The work of ``omma evaluate``: runs ``omma.choose`` and ``omma.compare``, shows and writes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import suppress
@@ -406,17 +404,10 @@ def _show(results: Results, console: Console) -> None:
     if results.comparison is not None:
         grid = results.comparison.grid(True)
     else:
-        columns, nothing = (
-            tuple(target.name for target in results.targets),
-            GridEntry(instead=UNSUPPORTED),
-        )
+        columns = tuple(target.name for target in results.targets)
+        values = {place: GridEntry(value) for place, value in results.expected.items()}
         entries = tuple(
-            tuple(
-                GridEntry(results.expected[name, column])
-                if (name, column) in results.expected
-                else nothing
-                for column in columns
-            )
+            tuple(values.get((name, column), GridEntry(instead=UNSUPPORTED)) for column in columns)
             for name in results.titles
         )
         note = "No labels: values are expected values, in %, if the probabilities are right."
@@ -548,10 +539,8 @@ def _calibration(results: Results) -> CalibrationCheck | None:
     batch = results.inputs.batch
     if batch.labels is None or batch.class_ids:
         return None
-    for choice in results.choices.values():
-        if choice.calibration is not None:
-            return choice.calibration
-    return CalibrationCheck.of(batch)
+    checks = (choice.calibration for choice in results.choices.values())
+    return next(filter(None, checks), None) or CalibrationCheck.of(batch)
 
 
 def _occurrences(batch: omma.Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from omma.cli.options import (
     Command,
     at_most_option,
     budget_option,
-    check_folder,
+    check_output,
     check_policies,
     limits_option,
     make_policy,
@@ -127,6 +128,7 @@ def streaming_policies() -> tuple[str, ...]:
     return tuple(name for name, entry in REGISTRY.items() if entry.kind in (ONLINE, STILL))
 
 
+@dataclass
 class LearnerKeeper:
     """The learner of a command, which the first good row begins, and where it is kept.
 
@@ -135,20 +137,12 @@ class LearnerKeeper:
     or lines, and at the end.
     """
 
-    def __init__(
-        self,
-        make: Make,
-        learner: omma.OnlineClassifier | None = None,
-        state: Path | None = None,
-        save_every: int = 0,
-        begun: Callable[[omma.OnlineClassifier], None] = lambda learner: None,
-    ) -> None:
-        self.make = make
-        self.learner = learner
-        self.state = state
-        self.save_every = save_every
-        self.begun = begun
-        self._unsaved = 0  # rows or lines since the learner was saved
+    make: Make
+    learner: omma.OnlineClassifier | None = None
+    state: Path | None = None
+    save_every: int = 0
+    begun: Callable[[omma.OnlineClassifier], None] | None = None
+    _unsaved: int = 0  # rows or lines since the learner was saved
 
     @property
     def names(self) -> Names | None:
@@ -159,7 +153,8 @@ class LearnerKeeper:
     def begin(self, learner: omma.OnlineClassifier) -> None:
         """Keep a learner whose first row was good, unless there is one already."""
         if self.learner is None:
-            self.begun(learner)
+            if self.begun is not None:
+                self.begun(learner)
             self.learner = learner
 
     def count(self, rows: int) -> None:
@@ -188,9 +183,7 @@ class LearnerSetup:
         if state is not None and journal is not None:
             raise click.UsageError("Pass --state or --journal, not both: a journal has a state.")
         if state is not None:
-            if state.suffix.lower() != ".npz":
-                raise click.BadParameter(f"'{state}' must end in .npz.", param_hint="--state")
-            check_folder(state, "--state")
+            check_output(state, "--state", ".npz")
         elif options.save_every:
             raise click.UsageError("--save-every needs --state.")
         self.resumes = state is not None and state.is_file()

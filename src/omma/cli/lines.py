@@ -3,8 +3,6 @@
 A line that cannot be read raises ``ValueError`` with a sentence; the next one can still be read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO

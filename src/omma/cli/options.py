@@ -156,8 +156,11 @@ def work() -> Iterator[None]:
 # Files.
 
 
-def check_folder(path: Path, option: str) -> None:
-    """Before anything long is run: a file needs a folder to go into."""
+def check_output(path: Path, option: str, *endings: str) -> None:
+    """Before anything long is run: a file needs one of these endings, and a folder to go into."""
+    if endings and path.suffix.lower() not in endings:
+        listed = " or ".join(", ".join(endings).rsplit(", ", 1))
+        raise click.BadParameter(f"'{path}' must end in {listed}.", param_hint=option)
     if not path.absolute().parent.is_dir():
         raise click.BadParameter(f"'{path.parent}' is not a folder.", param_hint=option)
     if path.is_dir():
@@ -167,10 +170,7 @@ def check_folder(path: Path, option: str) -> None:
 def picture_path(output: Path | None, default: Path, option: str = "--output") -> Path | None:
     """Where the picture goes: nowhere if nobody asked and it cannot be drawn."""
     path = default if output is None else output
-    if path.suffix.lower() not in PICTURES:
-        endings = f"{', '.join(PICTURES[:-1])} or {PICTURES[-1]}"
-        raise click.BadParameter(f"'{path}' must end in {endings}.", param_hint=option)
-    check_folder(path, option)
+    check_output(path, option, *PICTURES)
     try:
         omma.plots.require_matplotlib()
     except ImportError as error:

@@ -1,7 +1,5 @@
 """``omma serve``: decisions over HTTP."""
 
-from __future__ import annotations
-
 import signal
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What ``omma serve`` does, whatever carries it: rows in, decisions out, labels by id."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """``omma stream``: rows come in, decisions go out, one at a time."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The work of ``omma stream``: decide each row at once, learn when its labels are known."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -262,21 +260,19 @@ class Stream:
         """What was done, in a sentence."""
         learner = self.keeper.learner
         words = [f"{self.decided:,} decided", f"{self.learned:,} learned"]
-        if learner is not None and learner.metric is not None and learner.value is not None:
-            value = learner.value
-            rests_on = f" (estimated: {value.rests_on})" if hasattr(value, "rests_on") else ""
-            words.append(f"{learner.metric.name} {100 * value:.2f} %{rests_on}")
-        elif learner is not None and learner.metric is not None:
-            expected = learner.expected_value  # no label came, but probabilities tell something
-            if expected is not None:
-                name = learner.metric.name
-                words.append(f"{name} {100 * expected:.2f} % expected by probabilities")
-        if skipped:
-            words.append(f"{skipped:,} line{'s' * (skipped != 1)} skipped")
-        if learner is not None and len(learner.waiting):
-            words.append(f"{len(learner.waiting):,} waiting for labels")
-        if learner is not None and learner.waiting.forgotten:
-            words.append(f"{learner.waiting.forgotten:,} forgotten")
+        counts = {f"line{'s' * (skipped != 1)} skipped": skipped}
+        if learner is not None:
+            waiting = learner.waiting
+            counts |= {"waiting for labels": len(waiting), "forgotten": waiting.forgotten}
+            if learner.metric is not None:
+                value, how = learner.value, ""
+                if value is None:  # no label came, but probabilities tell something
+                    value, how = learner.expected_value, " expected by probabilities"
+                elif hasattr(value, "rests_on"):
+                    how = f" (estimated: {value.rests_on})"
+                if value is not None:
+                    words.append(f"{learner.metric.name} {100 * value:.2f} %{how}")
+        words += [f"{count:,} {what}" for what, count in counts.items() if count]
         return ", ".join(words) + "."
 
 

@@ -1,7 +1,8 @@
 """ARFF, the format of Weka, with the label conventions of Mulan and MEKA."""
 
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -24,30 +25,20 @@ NUMERIC = ("numeric", "real", "integer")
 
 
 class Attribute(NamedTuple):
-    """A column; ``values`` are those a nominal one may have, in the order of the file."""
+    """A column; a nominal one has a number for each of its values, in the order of the file."""
 
     name: str
-    values: tuple[str, ...] | None = None
+    codes: dict[str, float] | None = None
 
-    @property
-    def codes(self) -> dict[str, float]:
-        """Numbers for the values: their own if they are numbers, else their place."""
-        values = self.values or ()
-        if all(map(is_finite, values)):
-            return {value: float(value) for value in values}
-        return {value: float(place) for place, value in enumerate(values)}
-
-    @property
-    def converter(self) -> Callable[[str], float]:
-        """From a cell to its number; ValueError or KeyError for what the column does not hold."""
-        return _finite if self.values is None else self.codes.__getitem__
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not abs(value) <= LARGEST:
-        raise ValueError("not finite")
-    return value
+    def number(self, cell: str) -> float:
+        """The number of a cell; NaN for what the column does not hold."""
+        if self.codes is not None:
+            return self.codes.get(cell, math.nan)
+        try:
+            value = float(cell)
+        except ValueError:
+            return math.nan
+        return value if abs(value) <= LARGEST else math.nan
 
 
 def unquoted(text: str) -> str:
@@ -85,8 +76,8 @@ def read_header(
             is_nominal = kind.startswith("{")
             if not is_nominal and kind.split()[0].lower() not in NUMERIC:
                 raise wrong(path, number, "a numeric or a nominal attribute", kind)
-            values = tuple(cells_of(kind[1:-1].strip())) if is_nominal else None
-            attributes.append(Attribute(name, values))
+            codes = _codes(cells_of(kind[1:-1].strip())) if is_nominal else None
+            attributes.append(Attribute(name, codes))
         elif word.startswith("@data"):
             if not attributes:
                 raise wrong(path, number, "attributes before @data", text)
@@ -97,27 +88,29 @@ def read_header(
     raise wrong(path, number + 1, "@data", "the end of the file")
 
 
+def _codes(values: Sequence[str]) -> dict[str, float]:
+    """Numbers for nominal values: their own if they are numbers, else their place."""
+    if all(map(is_finite, values)):
+        return {value: float(value) for value in values}
+    return {value: float(place) for place, value in enumerate(values)}
+
+
 def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence[Attribute]) -> Any:
     """All columns as numbers: CSR if some row is sparse, else an array."""
-    converters = [attribute.converter for attribute in attributes]
     width = len(attributes)
-    rows, is_sparse, everywhere = SparseRows(), False, range(width)
+    expected = f"{{column value, …}} with columns from 0 to {width - 1} and values as declared"
+    rows, is_sparse, columns = SparseRows(), False, list(range(width))
     for number, text in lines:
-        has_pairs = text.startswith("{")
-        if has_pairs and not is_sparse:
+        if not text.startswith("{"):
+            rows.add(columns, _dense_row(path, number, text, attributes))
+            continue
+        if not is_sparse:
             _check_zeros(path, attributes)
-        is_sparse = is_sparse or has_pairs
-        columns: Sequence[int] = everywhere
-        try:
-            if has_pairs:
-                columns, cells = _pairs_of(text)
-            else:
-                cells = cells_of(text)
-            # Short, because it is done for each cell; what is wrong is looked for afterwards.
-            values = [converters[j](cell) for j, cell in zip(columns, cells, strict=True)]
-        except (ValueError, KeyError, IndexError) as error:
-            raise _wrong_row(path, number, text, attributes) from error
-        rows.add(columns, values)
+        is_sparse = True
+        pairs, values = _sparse_row(text, attributes)
+        if math.isnan(sum(values)):
+            raise wrong(path, number, expected, text)
+        rows.add(pairs, values)
     if not is_sparse:
         return np.array(rows.values).reshape(len(rows), width)
     matrix = rows.matrix(width)
@@ -125,40 +118,40 @@ def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence
     return matrix
 
 
-def _pairs_of(text: str) -> tuple[list[int], list[str]]:
-    """Columns and cells of a sparse row; ValueError if it is none."""
+def _dense_row(path: Path, number: int, text: str, attributes: Sequence[Attribute]) -> list[float]:
+    """The numbers of a row; the error names the first wrong cell."""
+    cells = cells_of(text)
+    if len(cells) != len(attributes):
+        raise wrong(path, number, f"{len(attributes)} cells", f"{len(cells)} cells")
+    values = [attribute.number(cell) for attribute, cell in zip(attributes, cells, strict=True)]
+    if math.isnan(sum(values)):  # faster than a look at each
+        place = next(place for place, value in enumerate(values) if math.isnan(value))
+        name, codes = attributes[place]
+        words = "a finite number" if codes is None else " or ".join(codes)
+        words = words if len(words) <= 100 else words[:99] + "…"
+        raise wrong(path, number, f"{words} in {shown(name)}", cells[place])
+    return values
+
+
+def _sparse_row(text: str, attributes: Sequence[Attribute]) -> tuple[list[int], list[float]]:
+    """Columns and numbers of a sparse row; NaN if it is not made of pairs within the columns."""
     inside = text[1:-1].strip()
-    pairs = list(PAIR.finditer(inside))
-    if not text.endswith("}") or sum(len(pair[0]) for pair in pairs) != len(inside):
-        raise ValueError("not made of pairs")
-    return [int(pair[1]) for pair in pairs], [unquoted(pair[2]) for pair in pairs]
-
-
-def _wrong_row(path: Path, number: int, text: str, attributes: Sequence[Attribute]) -> ValueError:
-    """The error of a row: its first wrong cell, or what it should look like."""
-    width, cells = len(attributes), cells_of(text)
-    if text.startswith("{"):
-        expected = f"{{column value, …}} with columns from 0 to {width - 1} and values as declared"
-        return wrong(path, number, expected, text)
-    if len(cells) != width:
-        return wrong(path, number, f"{width} cells", f"{len(cells)} cells")
-    for attribute, cell in zip(attributes, cells, strict=True):
-        try:
-            attribute.converter(cell)
-        except (ValueError, KeyError):
-            words = "a finite number" if attribute.values is None else " or ".join(attribute.values)
-            words = words if len(words) <= 100 else words[:99] + "…"
-            return wrong(path, number, f"{words} in {shown(attribute.name)}", cell)
-    return wrong(path, number, "a row", text)
+    pairs = PAIR.findall(inside)
+    columns = [int(column) for column, _ in pairs]
+    if not text.endswith("}") or PAIR.sub("", inside) or max(columns, default=0) >= len(attributes):
+        return [], [math.nan]
+    cells = [attributes[int(column)].number(unquoted(cell)) for column, cell in pairs]
+    return columns, cells
 
 
 def _check_zeros(path: Path, attributes: Sequence[Attribute]) -> None:
     """A sparse row leaves out zeros, and the first value of nominal columns."""
-    for attribute in attributes:
-        if attribute.values is not None and attribute.codes[attribute.values[0]] != 0:
+    for name, codes in attributes:
+        first = next(iter(codes or ()), None)
+        if codes and first is not None and codes[first] != 0:
             raise ValueError(
-                f"{path}: expected 0 as the first value of {attribute.name!r} in a file of "
-                f"sparse rows, got {attribute.values[0]!r}"
+                f"{path}: expected 0 as the first value of {name!r} in a file of sparse rows, got "
+                f"{first!r}"
             )
 
 
@@ -227,19 +220,19 @@ def read_arff(
         tables.append(read_rows(file, lines, attributes))
     columns = _label_columns(paths[0], attributes, meka if labels is None else labels)
     if columns is None:
-        last = attributes[-1]
-        if last.values is None:
+        name_of_class, codes = attributes[-1]
+        if codes is None:
             raise ValueError(
                 f"{paths[0]}: expected labels= or -C in the relation, or a last attribute that is "
-                f"nominal, got the number {last.name!r}"
+                f"nominal, got the number {name_of_class!r}"
             )
         # Columns went through float32, and so must the codes.
-        classes = {float(np.float32(code)): value for value, code in last.codes.items()}
+        classes = {float(np.float32(code)): value for value, code in codes.items()}
         features = [table[:, :-1] for table in tables]
         targets: list[Any] = [
             [classes[code] for code in dense(table[:, [-1]]).ravel().tolist()] for table in tables
         ]
-        return assemble(paths[0], features, targets, name=name, labels=last.values, task=task)
+        return assemble(paths[0], features, targets, name=name, labels=[*codes], task=task)
     others = np.setdiff1d(np.arange(len(attributes)), columns)
     features, targets = [table[:, others] for table in tables], []
     for file, table in zip(paths, tables, strict=True):

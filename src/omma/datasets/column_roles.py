@@ -48,35 +48,33 @@ def find_roles(
         hint = nearest(id_column, names) or f"; it has {some_names(names)}"
         raise ValueError(f"{path} has no column {id_column!r}, which id asks for{hint}")
     id_place = None if id_column is None else names.index(id_column)
-    eta, eta_names = find_columns(path, names, probability, "probability")
-    labels, label_names = find_columns(path, names, label, "label")
+    eta = find_columns(path, names, probability, "probability")
+    labels = find_columns(path, names, label, "label")
     if not label:
         # Without a word about labels, names tell: one column of classes, or y_NAME for each.
         taken = {id_place, *eta}
-        others = [place for place in range(len(names)) if place not in taken]
-        classes = [place for place in others if names[place].lower() in CLASS_NAMES]
-        marked = [
-            place for place in others if names[place].startswith("y_") and place not in classes
-        ]
+        others = {place: name for place, name in enumerate(names) if place not in taken}
+        classes = {place: name for place, name in others.items() if name.lower() in CLASS_NAMES}
+        marked = {
+            place: name.removeprefix("y_")
+            for place, name in others.items()
+            if name.startswith("y_") and place not in classes
+        }
         labels = classes or marked
         if not labels and probability and len(others) == 1 and needs_labels:
             labels = others  # the only column that is left
         is_unclear = len(classes) > 1 or (classes and marked)
         if is_unclear or (needs_labels and not labels):
             raise untold_columns(path, "label", names, taken)
-        label_names = tuple(names[place] for place in labels)
-        if labels and labels == marked:
-            label_names = tuple(name.removeprefix("y_") for name in label_names)
     if not probability:
         taken = {id_place, *labels}
-        eta = [place for place in range(len(names)) if place not in taken]
-        eta_names = tuple(names[place] for place in eta)
+        eta = {place: name for place, name in enumerate(names) if place not in taken}
         if not eta:
             raise untold_columns(path, "probability", names, taken)
     both = [names[place] for place in sorted({*eta} & {*labels})]
     if both:
         raise ValueError(f"{path}: {both[0]!r} cannot be a probability and a label")
-    return Roles(id_place, eta, eta_names, labels, label_names)
+    return Roles(id_place, [*eta], tuple(eta.values()), [*labels], tuple(labels.values()))
 
 
 def matrix_roles(
@@ -94,17 +92,15 @@ def matrix_roles(
     """
     titles = names or tuple(map(str, range(width)))
     id_place = titles.index(id_column) if names and id_column in names else None
+    if names is not None and not chosen:
+        check_names(path, names, id_column)
+    columns = {place: title for place, title in enumerate(titles) if place != id_place}
     if chosen:
-        places, titles = find_columns(path, titles, chosen, parameter)
-    else:
-        if names is not None:
-            check_names(path, names, id_column)
-        places = [place for place in range(width) if place != id_place]
-        titles = tuple(titles[place] for place in places)
-    columns = (places, titles if names else ())
+        columns = find_columns(path, titles, chosen, parameter)
+    places, column_names = [*columns], tuple(columns.values()) if names else ()
     if parameter == "label":
-        return Roles(id_place, [], (), *columns)
-    return Roles(id_place, *columns, [], ())
+        return Roles(id_place, [], (), places, column_names)
+    return Roles(id_place, places, column_names, [], ())
 
 
 def check_names(path: str, names: Names, id_column: str | None) -> None:
@@ -143,10 +139,8 @@ def untold_columns(
     )
 
 
-def find_columns(
-    path: str, names: Names, chosen: Sequence[str], parameter: str
-) -> tuple[list[int], Names]:
-    """Places of columns by name, by number or by the start of names; and what they are called.
+def find_columns(path: str, names: Names, chosen: Sequence[str], parameter: str) -> dict[int, str]:
+    """Places of columns by name, by number or by the start of names, with what they are called.
 
     Of columns that were asked for by their start, the rest is the name of the label.
     """
@@ -167,12 +161,12 @@ def find_columns(
             else:
                 hint = nearest(part, names) or f"; it has {some_names(names)}"
                 raise ValueError(f"{path} has no column {part!r}, which {parameter} asks for{hint}")
-    return list(places), tuple(places.values())
+    return places
 
 
 def find_column(path: str, names: Names, column: str) -> int:
     """The place of the one column that is asked for by its name or its number."""
-    places, _ = find_columns(path, names, [column], "column")
+    places = [*find_columns(path, names, [column], "column")]
     if len(places) != 1:
         got = some_names(names[place] for place in places) or "none"
         raise ValueError(f"column={column!r} must be one column of {path}, got {got}")

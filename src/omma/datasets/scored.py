@@ -255,8 +255,8 @@ def _read_columns(
         if matrix.values.dtype.kind == "S":
             matrix = replace(matrix, values=np.char.decode(matrix.values, "utf-8"))
         if chosen:
-            places, names = find_columns(path, matrix.titles, chosen, parameter)
-            matrix = matrix.columns(places, names if matrix.names else None)
+            columns = find_columns(path, matrix.titles, chosen, parameter)
+            matrix = matrix.columns([*columns], tuple(columns.values()) if matrix.names else None)
         return replace(matrix, path=path)
     names = table.names or ()
     if id_column is None and len(names) > 1 and "id" not in chosen:

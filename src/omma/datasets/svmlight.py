@@ -163,48 +163,58 @@ def _lines(path: Path, needs_label: bool) -> Iterator[Line]:
 
 def _features(path: Path, lines: Iterable[Line]) -> tuple[Any, list[tuple[int, str]]]:
     """Features, and the number and the labels of each line: all of them tell what labels are."""
-    features, heads = SparseRows(), []
-    for number, head, tail in lines:
-        _add_row(features, path, number, tail, PAIR, parse_pairs)
-        heads.append((number, head))
-    return features.matrix(), heads
+    heads = []
+
+    def tails() -> Iterator[tuple[int, str]]:
+        for number, head, tail in lines:
+            heads.append((number, head))
+            yield number, tail
+
+    return _matrix(path, tails(), parse_pairs, PAIR), heads
 
 
 def _indicators(path: Path, heads: Iterable[tuple[int, str]]) -> sparse.csr_array:
     """Indicators of lists of labels, each with the number of its line."""
-    labels = SparseRows("b")
-    for number, head in heads:
-        _add_row(labels, path, number, head, LABELS, parse_labels, "\n")
-    indicators = labels.matrix()
+    indicators = _matrix(path, heads, parse_labels, LABELS, kind="b", cut="\n")
     indicators.data[:] = 1  # a label named twice is there once
     return indicators
 
 
-def _add_row(
-    rows: SparseRows,
+def _matrix(
     path: Path,
-    number: int,
-    text: str,
-    expected: str,
+    texts: Iterable[tuple[int, str]],
     parse: Callable[[str], Entries],
+    expected: str,
+    *,
+    kind: str = "f",
     cut: str | None = None,
-) -> None:
-    """Parse a line; of a wrong one, cut to pieces, the first wrong piece is named."""
-    try:
-        rows.add(*parse(text))
-    except (ValueError, OverflowError) as error:
-        raise wrong(path, number, expected, _wrong_piece(text, parse, cut)) from error
+    is_distinct: bool = False,
+) -> sparse.csr_array:
+    """Rows of texts with the numbers of their lines.
 
-
-def _wrong_piece(text: str, parse: Callable[[str], Entries], cut: str | None) -> str:
-    for piece in text.split(cut):
+    Of a wrong text, cut to pieces, the first wrong piece is named. With ``is_distinct`` a column
+    that comes twice in a row is refused.
+    """
+    rows = SparseRows(kind)
+    for number, text in texts:
         try:
-            columns, _ = parse(piece)
-        except (ValueError, OverflowError):
-            return piece
-        if not columns:
-            return piece
-    return text
+            columns, values = parse(text)
+            rows.add(columns, values)
+        except (ValueError, OverflowError) as error:
+            piece = next((piece for piece in text.split(cut) if _is_wrong(piece, parse)), text)
+            raise wrong(path, number, expected, piece) from error
+        twice = repeated(columns) if is_distinct else None
+        if twice is not None:
+            raise ValueError(f"{path}, line {number}: expected each label once, got {twice} twice")
+    return rows.matrix()
+
+
+def _is_wrong(piece: str, parse: Callable[[str], Entries]) -> bool:
+    try:
+        columns, _ = parse(piece)
+    except (ValueError, OverflowError):
+        return True
+    return not columns
 
 
 def parse_pairs(text: str, largest: float = LARGEST) -> Entries:
@@ -297,19 +307,13 @@ def read_sized(path: Path, lines: list[str]) -> sparse.csr_array:
         (number, (divide(number, line)[1] if len(size) == 3 else line).strip())
         for number, line in _counted(path, enumerate(lines[1:], start=2), size[0])
     ]
-    has_values = any(":" in text for _, text in body)
-    rows = SparseRows("d" if has_values else "b")
-    # Values of matrices are float64; those of features above must fit into float32.
-    wide_pairs = partial(parse_pairs, largest=sys.float_info.max)
-    for number, text in body:
-        if has_values:
-            _add_row(rows, path, number, text, "label:value", wide_pairs)
-        else:
-            _add_row(rows, path, number, text, "a label", parse_labels, ",")
-        twice = repeated(rows.columns[rows.starts[-2] :])
-        if twice is not None:
-            raise ValueError(f"{path}, line {number}: expected each label once, got {twice} twice")
-    return _widen(path, rows.matrix(), size[-1], "label")
+    if any(":" in text for _, text in body):
+        # Values of matrices are float64; those of features above must fit into float32.
+        parse = partial(parse_pairs, largest=sys.float_info.max)
+        matrix = _matrix(path, body, parse, "label:value", kind="d", is_distinct=True)
+    else:
+        matrix = _matrix(path, body, parse_labels, "a label", kind="b", cut=",", is_distinct=True)
+    return _widen(path, matrix, size[-1], "label")
 
 
 def write_sized(file: TextIO, matrix: Any) -> None:
