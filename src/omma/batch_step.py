@@ -26,7 +26,6 @@ from omma.kernels.layout import GROWTH, N
 from omma.plan import Plan
 from omma.policies import Policy
 from omma.policies.base import check_task
-from omma.replaying import Sequence
 from omma.rows.batch import Batch
 from omma.state import State
 from omma.state_parts import Prices
@@ -168,21 +167,18 @@ class WorkerPart:
     def decide(self, eta: Any, y: Any = None, known: Any = None) -> Any:
         """Decide some rows, and count them; ``known`` says which rows have labels."""
         policy, state = self._policy, self._start
+        batch = Batch.of(eta, y, known=known)
         if self._turn is not None:  # a price follows every row
-            batch = Batch.of(eta, y, known=known)
             owner = f"a batch of {type(policy).__name__}"
-            run = policy.engine(self._turn).replay(owner, Sequence(batch))
+            run = policy.engine(self._turn).replay(owner, batch)
             self.delta = self._turn - state
             return run.predictions
-        if y is None or (known is not None and not known.any()):
-            predictions, delta = step(policy, state, eta)
-        elif known is None or known.all():
-            predictions, delta = step(policy, state, eta, y)
-        elif policy.needs_labels:  # it learns from labelled rows alone
+        labels = batch.labels
+        if policy.needs_labels and labels is not None and labels.known is not None:
             predictions, _ = step(policy, state, eta)
-            _, delta = step(policy, state, eta[known], y[known])
+            _, delta = step(policy, state, batch.take(labels.known))  # labelled rows alone
         else:
-            predictions, delta = step(policy, state, Batch.of(eta, y, known=known))
+            predictions, delta = step(policy, state, batch)
         self.delta = delta if self.delta is None else self.delta + delta
         return predictions
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from omma._pool import Progress
 from omma.kernels import replay as kernels, rule as rules, single
 from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
@@ -22,8 +25,16 @@ from omma.kernels.layout import FIELDS, OFFSET, PRESENT, SLOPE, SUM_TP, VALUES, 
 from omma.kernels.limits import Limits
 from omma.kernels.row import Gaps, Memory, Spec
 from omma.plan import Plan
-from omma.replaying import Run, Sequence, extras_of
-from omma.rows.arrays import NO_IDS, NO_NUMBERS, Rows, blocks
+from omma.rows.arrays import (
+    NO_IDS,
+    NO_NUMBERS,
+    NO_ROWS,
+    DenseProbabilities,
+    Rows,
+    blocks,
+    csr,
+    entries_of,
+)
 from omma.rows.batch import Batch
 from omma.rows.row import PartlyKnown, Row, refuse_indicators, refuse_row
 from omma.state import State, aligned, padded
@@ -33,21 +44,11 @@ WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
 Vector = NDArray[np.float64]
 # A part of a sequence: its first row, its end, and which of several rules decides each of its rows.
 Stretch = tuple[int, int, NDArray[np.int32]]
+Look = Callable[[Vector, float], None]  # counts (3, m) of true labels, and their rows
 
 
 class UnsortedError(ValueError):
     """Label ids of a sparse row that do not rise, or that no label has."""
-
-
-def work_space(width: int) -> Vector:
-    """Scratch space for rows of so many labels."""
-    try:
-        return aligned(WORK, width)
-    except MemoryError:
-        needed = 8 * WORK * width / 2**30
-        raise MemoryError(
-            f"{width:,} labels take {needed:,.0f} GiB of space to work in, more than there is"
-        ) from None
 
 
 class Engine:
@@ -112,7 +113,7 @@ class Engine:
             columns,
             table,
             state.set_totals,
-            work_space(columns.shape[1]),
+            aligned(WORK, columns.shape[1]),
             np.zeros(POINT),
             None if state.shared is None else calibrator(state.shared),
             # Calibration cannot take steps back as a window does with counts: it forgets instead.
@@ -263,38 +264,60 @@ class Engine:
     def replay(
         self,
         owner: str,
-        sequence: Sequence,
+        batch: Batch,
+        order: Rows | None = None,
+        *,
+        keep: bool = True,
+        checkpoints: Rows = NO_ROWS,
+        look: Look | None = None,
+        progress: Progress | None = None,
+        audited: NDArray[np.bool_] | None = None,
         stretches: Iterable[Stretch] | None = None,
     ) -> Run:
-        """Decide and learn the rows of a sequence, one after another.
+        """Decide and learn the rows of a batch, one after another.
 
-        Each of the ``stretches`` is asked for when those before it were run, and may bind another
-        plan.
+        ``order`` says in which order which rows come (None: all, in theirs), ``keep`` whether to
+        keep predictions; ``progress`` hears of rows done. After as many rows as ``checkpoints``
+        say, the counts of true labels are copied, or where there is a ``look`` it is called with
+        them instead. Where labels are seen only where they were predicted, ``audited`` says which
+        rows were audited. Each of the ``stretches`` is asked for when those before it were run, and
+        may bind another plan.
         """
-        batch, state, plan = sequence.batch, self.state, self.plan
+        state, plan = self.state, self.plan
         if batch.labels is not None and batch.labels.missing is not None:
             state.allow_partial_labels()
-        if sequence.audited is not None:
+        if audited is not None:
             state.allow_unseen()
         # Sparse rows of an objective that looks at every label are run as dense ones.
         is_sparse = batch.is_sparse and not plan.needs_every_label
-        run = Run(sequence, state, is_sparse=is_sparse)
+        # Kernels copy counts at checkpoints on their way, unless somebody wants to look himself.
+        copied = checkpoints if look is None else NO_ROWS
+        run = Run(batch, order, state, copied, keep=keep, is_sparse=is_sparse)
         records = gathered(state) if is_sparse else None
         step = batch.eta.rows_per_block
         if plan.window is not None:  # or there would have to be room for all of a block
             step = min(step, max(1, WINDOW_ENTRIES // self.m, plan.window // 8))
-        for start, stop, picks in self.stretches(sequence) if stretches is None else stretches:
-            for begin, end in sequence.pieces(start, stop, step):
-                rows, picked = sequence.rows(begin, end), picks[begin - start : end - start]
-                self._replay_piece(owner, run, rows, picked, records)
-                if sequence.look is not None and run.done in sequence.checkpoints:
+        for start, stop, picks in stretches or self.stretches(batch, order):
+            cuts = {*range(start, stop, step), stop}
+            if look is not None:
+                inside = (checkpoints > start) & (checkpoints < stop)
+                cuts.update(checkpoints[inside].tolist())
+            for begin, end in pairwise(sorted(cuts)):
+                rows = np.arange(begin, end, dtype=np.int64) if order is None else order[begin:end]
+                picked = picks[begin - start : end - start]
+                audits = None
+                if audited is not None and state.unseen is not None:
+                    weights = batch.weights[rows] if len(batch.weights) else None
+                    audits = state.unseen.audit_weights(audited[rows], weights)
+                self._replay_piece(owner, run, rows, picked, audits, records)
+                if look is not None and run.done in checkpoints:
                     begun = time.perf_counter()
                     if records is not None:
                         put_back(records, state)
-                    sequence.look(state.reported, state.truth.rows)
+                    look(state.reported, state.truth.rows)
                     run.paused += time.perf_counter() - begun
-                if sequence.progress is not None:
-                    sequence.progress(len(rows))
+                if progress is not None:
+                    progress(len(rows))
         if records is not None:
             put_back(records, state)
         run.seconds = time.perf_counter() - run.started - run.paused
@@ -303,28 +326,30 @@ class Engine:
             self.bind(plan)  # the window has other arrays now
         return run
 
-    def stretches(self, sequence: Sequence) -> Iterable[Stretch]:
+    def stretches(self, batch: Batch, order: Rows | None) -> Iterable[Stretch]:
         """Parts of a sequence, one after another, where not all are decided by one rule."""
-        return [(0, sequence.n, NO_IDS)]
+        return [(0, batch.n if order is None else len(order), NO_IDS)]
 
     def _replay_piece(
-        self, owner: str, run: Run, rows: Rows, picks: NDArray[Any], records: Any
+        self,
+        owner: str,
+        run: Run,
+        rows: Rows,
+        picks: NDArray[Any],
+        audits: Vector | None,
+        records: Vector | None,
     ) -> None:
         """Run rows by one call of a kernel."""
-        batch, audited, unseen = run.sequence.batch, run.sequence.audited, self.state.unseen
+        batch = run.batch
         longest = batch.longest + abs(self.plan.budget) if run.is_sparse else self.m
         self._make_room(len(rows), longest)
-        audits = None
-        if audited is not None and unseen is not None:
-            weights = batch.weights[rows] if len(batch.weights) else None
-            audits = unseen.audit_weights(audited[rows], weights)
         block = batch.block(rows, is_sparse=run.is_sparse)
-        extras, marks = extras_of(batch, rows, picks, audits), run.marks()
+        extras, marks = batch.extras(rows, picks, audits), run.marks()
         listed = NO_IDS
         arguments: tuple[Any, ...]
         if run.is_sparse:
             kernel, (memory, scratch) = kernels.replay_sparse, self.sparse_memory(longest, records)
-            if run.sequence.keep:
+            if run.keep:
                 starts, ends = block[2:4]
                 room = int((ends - starts).sum()) + max(self.plan.budget, 0) * len(rows)
                 listed = np.empty(room, dtype=np.int32)
@@ -358,7 +383,7 @@ class Engine:
         else:
             memory = self.dense().memory
         for _, rows in blocks(batch.n, batch.eta.rows_per_block, None):
-            block, extras = batch.block(rows, is_sparse=is_sparse), extras_of(batch, rows)
+            block, extras = batch.block(rows, is_sparse=is_sparse), batch.extras(rows)
             if is_sparse:
                 lists = (chosen, ends[rows], ends[rows + 1])
                 kernels.learn_sparse(*block, *lists, extras, late, scratch, self.learning, memory)
@@ -403,6 +428,76 @@ class Engine:
         if mu is not None:
             rules.price(self.learning, memory._replace(limits=self._limits(mu)))
         return memory.work[SLOPE, : self.m].copy(), memory.work[OFFSET, : self.m].copy()
+
+
+class Run:
+    """A replay: its rows, and what was collected of them so far.
+
+    Attributes
+    ----------
+    state : State
+    out : ndarray
+        Decisions on dense rows, as indicators; of sparse rows, how many labels each has. Empty
+        where predictions are not kept.
+    lists : list of ndarray
+        The labels of sparse rows, piece by piece, in the order in which rows came.
+    snapshots : ndarray of shape (checkpoints, 3, m)
+        Counts of true labels at checkpoints, and in ``snapshot_rows`` their number of rows.
+    done, filled : int
+        Rows that were run, and those of them with fewer candidates than k.
+    seconds : float
+        The time of the replay, without compilation.
+    """
+
+    def __init__(
+        self,
+        batch: Batch,
+        order: Rows | None,
+        state: State,
+        checkpoints: Rows,
+        *,
+        keep: bool,
+        is_sparse: bool,
+    ) -> None:
+        self.batch, self.order, self.state, self.checkpoints = batch, order, state, checkpoints
+        self.keep, self.is_sparse = keep, is_sparse
+        rows, copies = (batch.n if keep else 0), len(checkpoints)
+        shape, kind = ((rows, 1), np.int32) if is_sparse else ((rows, state.m), np.int8)
+        self.out: NDArray[Any] = np.zeros(shape, dtype=kind)
+        self.lists: list[NDArray[np.int32]] = []
+        self.snapshots, self.snapshot_rows = np.empty((copies, 3, state.m)), np.empty(copies)
+        self.done = self.filled = 0
+        self.started, self.paused = time.perf_counter(), 0.0
+        self.seconds = 0.0
+
+    def marks(self) -> kernels.Marks:
+        """After which of the next rows to copy the counts, and where to."""
+        first = int(self.checkpoints.searchsorted(self.done, side="right"))
+        copies = (self.snapshots[first:], self.snapshot_rows[first:])
+        places = self.checkpoints[first:] - self.done
+        return kernels.Marks(self.state.truth.place, places, *copies)
+
+    @cached_property
+    def predictions(self) -> Any:
+        """All decisions in the layout of the probabilities; None where they were not kept."""
+        eta: Any = self.batch.eta
+        if not self.keep:
+            return None
+        if isinstance(eta, DenseProbabilities):
+            return self.out[:, 0] if eta.vector else self.out
+        if not self.is_sparse:
+            return type(eta.matrix)(self.out)
+        ids, lengths = np.concatenate([NO_IDS, *self.lists]), self.out[:, 0]
+        if self.order is not None:  # labels were listed in the order in which rows came
+            starts = np.zeros(eta.n, dtype=np.int64)
+            starts[self.order] = np.cumsum(lengths[self.order]) - lengths[self.order]
+            ids = ids[entries_of(starts, starts + lengths)]
+        # SciPy wants ids and ends of one type.
+        kind = np.int32 if len(ids) < 2**31 else np.int64
+        indptr = np.zeros(eta.n + 1, dtype=kind)
+        np.cumsum(lengths, out=indptr[1:])
+        parts = (np.ones(len(ids), dtype=np.int8), ids.astype(kind, copy=False), indptr)
+        return csr(parts, (eta.n, eta.m), type(eta.matrix))
 
 
 def gathered(state: State) -> Vector:

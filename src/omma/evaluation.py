@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -20,7 +21,6 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_task, fit_first
-from omma.replaying import Sequence
 from omma.rows.arrays import NO_ROWS, SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rows.labels import TrueLabels
@@ -140,22 +140,23 @@ def replay(
     # Pairs of classes are counted afterwards: then the policy takes no other counts on its way.
     pairs = judged_by.needs_matrix
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
-    with progress_bar(batch.n, policy, progress) as advance:
-        sequence = Sequence(
+    with progress_bar(batch.n, policy, progress) if progress else nullcontext() as advance:
+        done = engine.replay(
+            f"replay of {type(policy).__name__}",
             batch,
             order,
-            NO_ROWS if pairs else places,
             keep=predictions or pairs,
-            progress=advance,
+            checkpoints=NO_ROWS if pairs else places,
             look=None if pairs else look,
+            progress=advance,
             audited=flags,
         )
-        done = engine.replay(f"replay of {type(policy).__name__}", sequence)
     # With a matrix of costs labels of probability zero are candidates, too.
     if done.filled and (policy.objective is None or not policy.objective.needs_matrix):
         warn_of_rows("replay", batch.eta, policy.budget, done.filled)
     # Rows up to each checkpoint, and those after the last one.
-    stretches = np.split(sequence.rows(0, batch.n), places) if pairs or gap else []
+    rows = np.arange(batch.n, dtype=np.int64) if order is None else order
+    stretches = np.split(rows, places) if pairs or gap else []
     # A second pass: it decides for itself, and must not be timed with the policy.
     looks = () if certificate is None else _certified(certificate, batch, stretches)
     counts = history = None
@@ -232,11 +233,11 @@ def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:
     if np.ndim(checkpoints) == 0:
         if checkpoints == 0:
             return np.empty(0, dtype=np.int64)
-        check_positive_int("replay", "checkpoints", checkpoints)
+        number = check_positive_int("replay", "checkpoints", checkpoints)
         # A look takes about as long as deciding m stored entries.
         stored = batch.eta.matrix.nnz if isinstance(batch.eta, SparseProbabilities) else n * batch.m
         affordable = max(FEWEST, PASSES * stored // batch.m)
-        return np.array(_evenly(min(int(checkpoints), affordable, n), n))  # type: ignore[arg-type]
+        return _evenly(min(number, affordable, n), n).copy()
     # Kernels go through the places once, so these must rise.
     places = np.asarray(checkpoints)
     rising = places.ndim == 1 and (np.diff(places) > 0).all()

@@ -63,11 +63,6 @@ class SlidingWindow:
         """How many rows it has at most."""
         return int(self.numbers[LENGTH])
 
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes."""
-        return sum(array.nbytes for array in (self.ids, self.values, self.rows, self.weights))
-
     def kernel(self, m: int) -> Recent:
         """The rows as the kernels know them, for m labels."""
         return Recent(self.ids, self.values, self.rows, self.weights, self.numbers, np.zeros(m))

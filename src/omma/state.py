@@ -63,7 +63,13 @@ def padded(m: int) -> int:
 
 def aligned(rows: int, columns: int) -> NDArray[np.float64]:
     """Zeros that begin at a cache line: vector instructions then never straddle two."""
-    room = np.zeros(rows * columns + LANES)
+    try:
+        room = np.zeros(rows * columns + LANES)
+    except MemoryError:
+        needed = 8 * rows * columns / 2**30
+        raise MemoryError(
+            f"{columns:,} labels take {needed:,.0f} GiB of space to work in, more than there is"
+        ) from None
     start = -room.ctypes.data % 64 // room.itemsize
     return room[start : start + rows * columns].reshape(rows, columns)
 
@@ -141,21 +147,13 @@ class State:
     def widened(self, m: int) -> State:
         """The same with room for m labels, of which the further ones have occurred in no row.
 
-        It takes the place of this state, whose prices and clock it goes on with.
+        It takes the place of this state.
         """
-        wider = State(
-            m,
-            self.sets,
-            calibrated=self.shared is not None,
-            partial=self.partial,
-            pace=self.pace,
-            prices=self.prices,
-            audits=self.audits,
-        )
-        wider.columns[:, : self.m] = self.columns[:, : self.m]
-        wider.set_totals[...] = self.set_totals
-        if wider.shared is not None:
-            wider.shared[...] = self.shared
+        wider = self.copy()
+        wider.m = m
+        new = ((0, 0), (0, padded(m) - self.m))
+        wider.columns = np.pad(wider.columns[:, : self.m], new)
+        wider._lay_out()
         return wider
 
     def _lay_out(self) -> None:
@@ -198,8 +196,9 @@ class State:
         Labels that were unknown by chance count in proportion; what nobody saw because it was not
         predicted is estimated.
         """
-        truth, unseen = self.truth, self.unseen
-        return truth.in_proportion if unseen is None else unseen.estimate(truth)
+        if not self.partial:
+            return self.truth.cells
+        return self.truth.in_proportion if self.unseen is None else self.unseen.estimate(self.truth)
 
     @property
     def limited(self) -> CountSet:

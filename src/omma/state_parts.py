@@ -86,13 +86,15 @@ def check_pace(pace: Any, expected: Array) -> None:
         )
 
 
-def in_proportion(cells: Array, rows: float, missed: Array) -> Array:
+def in_proportion(cells: Array, rows: float, missed: Array | None) -> Array:
     """Counts of labels as if each had been known in all rows: times rows / rows known.
 
     >>> cells = np.array([[2.0, 2.0], [3.0, 3.0], [4.0, 4.0]])
     >>> in_proportion(cells, 8.0, np.array([0.0, 4.0]))[:, 1]
     array([4., 6., 8.])
     """
+    if missed is None:
+        return cells
     known = rows - missed
     ever = known > 0.0
     return np.asarray(np.where(ever, rows / np.where(ever, known, 1.0), 1.0) * cells)
@@ -125,9 +127,7 @@ class CountSet(NamedTuple):
     @property
     def in_proportion(self) -> NDArray[np.float64]:
         """The cells as if each label had been known in all rows."""
-        if self.missed is None:
-            return self.cells
-        return in_proportion(self.cells, float(self.totals[N]), self.missed)
+        return in_proportion(self.cells, self.rows, self.missed)
 
     def arrays(self) -> dict[str, Array]:
         """All of it as plain arrays, for a file."""

@@ -289,19 +289,14 @@ def _rank_share(
 
     Each group, a label or a row, weighs by its number of pairs. Equal probabilities count half.
     """
-    order = np.lexsort((values, group))
-    values, known, group = values[order], known[order], group[order]
-    # Entries of the same group and probability are ties: they are counted together.
-    is_new_group = np.append(True, group[1:] != group[:-1])
-    is_new = is_new_group | np.append(True, values[1:] != values[:-1])
-    tie = np.cumsum(is_new) - 1
-    above = np.bincount(tie, known)
-    below = np.bincount(tie, ~known)
-    # Unknown entries of the group with lower probabilities: those so far, less those before it.
-    so_far = np.cumsum(below) - below
-    starts = np.flatnonzero(is_new_group[is_new])
-    sizes = np.diff(np.append(starts, len(below)))
-    lower = so_far - np.repeat(so_far[starts], sizes)
-    wins = float((above * (lower + below / 2.0)).sum())
-    pairs = float(np.add.reduceat(above, starts) @ np.add.reduceat(below, starts))
-    return wins / pairs if pairs else 0.0
+    _, level = np.unique(values, return_inverse=True)
+    # Entries of the same group and probability are ties, which share their mean rank.
+    keys = group.astype(np.int64) * len(values) + level
+    _, tie, ties = np.unique(keys, return_inverse=True, return_counts=True)
+    mean_rank = np.cumsum(ties) - (ties - 1) / 2.0
+    sizes, known_sizes = np.bincount(group), np.bincount(group, known)
+    rank_in_group = mean_rank[tie] - (np.cumsum(sizes) - sizes)[group]
+    # Mann and Whitney's U: the sum of the ranks of known entries, less its least possible value.
+    wins = (known * rank_in_group).sum() - (known_sizes * (known_sizes + 1) / 2.0).sum()
+    pairs = known_sizes @ (sizes - known_sizes)
+    return float(wins / pairs) if pairs else 0.0

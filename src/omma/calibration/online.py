@@ -17,12 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from omma import npz
 from omma._validate import check_positive_int, check_seed
 from omma.calibration.reliability import Reliability, brier, log_loss, reliability
-from omma.engine import work_space
 from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.calibration_rows import calibrate_dense, calibrate_sparse
-from omma.kernels.layout import BIAS, ENTRIES
+from omma.kernels.layout import BIAS, ENTRIES, WORK
 from omma.kernels.replay import Sparse
-from omma.replaying import extras_of
 from omma.rows.arrays import (
     Rows,
     SparseProbabilities,
@@ -282,7 +280,7 @@ class OnlineCalibrator:
         is_sparse = isinstance(rows, SparseProbabilities)
         # A sparse row is gathered into columns of its own, a dense one uses those of the table.
         width = padded(batch.longest + 1) if is_sparse else padded(m)
-        work = work_space(width)
+        work = aligned(WORK, width)
         if isinstance(rows, SparseProbabilities):
             out = np.empty(rows.matrix.nnz)
             pointer = rows.matrix.indptr.astype(np.int64)
@@ -291,7 +289,7 @@ class OnlineCalibrator:
         else:
             out = np.empty((rows.n, m))
         for _, block in blocks(rows.n, rows.rows_per_block, order):
-            extras, arrays = extras_of(batch, block), batch.block(block, is_sparse=is_sparse)
+            extras, arrays = batch.extras(block), batch.block(block, is_sparse=is_sparse)
             if is_sparse:
                 # Rows may come in any order; results go where the entries of each are stored.
                 where = entries_of(pointer[block], pointer[block + 1])

@@ -21,7 +21,6 @@ from omma.metrics import Metric, Weighted, smoothed
 from omma.metrics.averages import is_minimum
 from omma.plan import fixed_plan
 from omma.policies.omma import OMMA
-from omma.replaying import Sequence, extras_of
 from omma.rows.arrays import NO_FLAGS, NO_IDS, NO_ROWS, Rows
 from omma.rows.batch import Batch
 from omma.rows.row import Row, block_of_row, list_bounds
@@ -89,7 +88,7 @@ class Certificate:
         while len(rows):
             block, rows = np.split(rows, [self.next - self.rows])  # up to the next tangent
             in_units = self._in_units(weights[block]) if len(weights) else weights
-            extras = extras_of(batch, block)._replace(weights=in_units)
+            extras = batch.extras(block)._replace(weights=in_units)
             eta, true = batch.eta.block(block), batch.label_ids(block)
             self._certify(batch.is_sparse, eta, true, extras, batch.longest)
             # The shadow policy decides the rows, and counts their probabilities.
@@ -97,7 +96,7 @@ class Certificate:
                 all_weights = np.zeros(batch.n)
                 all_weights[block] = in_units
                 unlabelled = replace(unlabelled, weights=all_weights)
-            self._engine.replay("gap", Sequence(unlabelled, block, keep=False))
+            self._engine.replay("gap", unlabelled, block, keep=False)
             self._advance(len(block))
 
     def step(self, row: Row, true: Any, weight: float) -> None:

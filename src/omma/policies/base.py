@@ -16,8 +16,7 @@ from omma.engine import Engine
 from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import EPSILON, SUMS, N
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
-from omma.metrics import Metric, read_target
-from omma.metrics.names import MetricName
+from omma.metrics import Metric, MetricName, read_target
 from omma.metrics.target import Target
 from omma.plan import Plan
 from omma.rows.arrays import HEAVIEST

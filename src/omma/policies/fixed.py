@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from omma._validate import check_number, check_positive_int, shown
-from omma.metrics import Metric, metric as find_metric
-from omma.metrics.names import MetricName
+from omma.metrics import Metric, MetricName, metric as find_metric
 from omma.plan import Plan, fixed_plan
 from omma.policies.base import Policy, whole_for
 from omma.rows.frames import Names

@@ -23,13 +23,11 @@ from omma.engine import Engine
 from omma.kernels.layout import EPSILON, POSITIVE, PREDICTED, TOTALS, TP, N
 from omma.kernels.objectives import with_epsilon
 from omma.limits import Limit, check_limits, check_per_row, read_limits
-from omma.metrics import Metric
-from omma.metrics.names import MetricName
+from omma.metrics import Metric, MetricName
 from omma.plan import Plan, fixed_plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_sample, whole_for
 from omma.policies.fixed import simple_rule
 from omma.policies.mixture import Iteration, Mixture
-from omma.replaying import Sequence
 from omma.rows.arrays import Rows
 from omma.rows.batch import Batch
 from omma.rule import Rule
@@ -237,11 +235,12 @@ def confusion_of(
     Labels are counted, or with ``soft`` probabilities. Where some are unknown, counts are as if
     each label had been known in all rows.
     """
-    sequence = Sequence(batch.ready(), rows, keep=False)
+    ready = batch.ready()
 
     def confusion(slope: Vector, offset: Vector) -> State:
         plan = fixed_plan(slope, offset, k, soft=soft)
-        state = Engine(plan, plan.start(batch.m)).replay(owner, sequence).state
+        state = plan.start(batch.m)
+        Engine(plan, state).replay(owner, ready, rows, keep=False)
         if state.own.missed is not None:
             # Frank-Wolfe compares counts of several rules, which must be of as many rows.
             state.cells[...] = state.own.in_proportion

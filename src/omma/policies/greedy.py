@@ -10,7 +10,6 @@ from omma.engine import Engine
 from omma.kernels.objectives import Change, MacroTerm, PlugIn, SumOfTerms
 from omma.plan import Plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError
-from omma.replaying import Sequence
 from omma.rows.batch import Batch
 from omma.state import State
 
@@ -90,7 +89,7 @@ class Greedy(MetricPolicy):
         if batch.m != state.m:
             raise ValueError(f"eta of {owner} must have {state.m} labels, got {batch.m}")
         still = replace(batch, labels=None, weights=np.zeros(batch.n))
-        return Engine(self.plan(state.m), state.copy()).replay(owner, Sequence(still)).predictions
+        return Engine(self.plan(state.m), state.copy()).replay(owner, still).predictions
 
 
 def decomposes(term: Any) -> bool:

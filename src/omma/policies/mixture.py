@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,10 @@ from omma.engine import Engine, Stretch
 from omma.kernels.fingerprint import fingerprints_dense, fingerprints_sparse
 from omma.kernels.objectives import FixedRules
 from omma.kernels.row import Spec
-from omma.metrics import Metric, metric as find_metric
-from omma.metrics.names import MetricName
+from omma.metrics import Metric, MetricName, metric as find_metric
 from omma.plan import Plan
 from omma.policies.base import Policy
 from omma.policies.fixed import FixedPolicy
-from omma.replaying import Sequence
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
@@ -95,12 +94,17 @@ class DrawsRules(Policy):
     seed: int
 
     @abstractmethod
-    def shares_of(self, state: Any) -> Vector:
-        """The probability of each rule."""
+    def mixture_of(self, state: Any) -> tuple[Vector, Vector]:
+        """Slope and offset of each rule, of shape (rules, 2, m), and the probability of each."""
 
-    @abstractmethod
     def plan_of(self, state: Any) -> Plan:
         """The rules as the kernels see them."""
+        # Each rule is one of Eq. (6); ``picks`` chooses among them for each row.
+        rules, _ = self.mixture_of(state)
+        return Plan(self.budget, FixedRules(rules), soft=self.feedback != "labels")
+
+    def plan(self, m: int) -> Plan:
+        return self.plan_of(self.init(m))
 
     def picks(self, state: Any, prints: Vector) -> NDArray[np.int32]:
         """The rules drawn for the next rows: the same whether one by one or all together."""
@@ -109,7 +113,8 @@ class DrawsRules(Policy):
         # Modulo 1 a draw plus a fingerprint is as uniform as before, and differs between rows.
         draws = np.random.Generator(generator).random(len(prints)) + prints
         # Shares may add up to a little less than one: the last rule takes what is left.
-        edges = np.cumsum(self.shares_of(state))
+        _, shares = self.mixture_of(state)
+        edges = np.cumsum(shares)
         places = np.searchsorted(edges, draws - (draws >= 1.0), side="right")
         return np.minimum(places, len(edges) - 1).astype(np.int32)
 
@@ -118,14 +123,15 @@ class DrawsRules(Policy):
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows, plan = read_probabilities(self.owner, eta), self.plan_of(state)
-        picks, sequence = self.picks(state, fingerprints(rows)), Sequence(Batch(rows))
+        picks = self.picks(state, fingerprints(rows))
         # On counts of its own: deciding changes nothing.
         engine = Engine(plan, plan.start(state.m))
-        return engine.replay(self.owner, sequence, [(0, rows.n, picks)]).predictions
+        return engine.replay(self.owner, Batch(rows), stretches=[(0, rows.n, picks)]).predictions
 
     def rule(self, state: Any) -> Rule:
         """One of the rules, drawn by the row number alone: rows add their own hash to it."""
-        slope, offset = self.plan_of(state).term.rules[self.picks(state, np.zeros(1))[0]]
+        rules, _ = self.mixture_of(state)
+        slope, offset = rules[self.picks(state, np.zeros(1))[0]]
         return Rule(slope, offset, self.budget).named(self.names)
 
 
@@ -137,9 +143,12 @@ class MixtureEngine(Engine):
         self.policy = policy
 
     def decide(self, eta: Row, pick: int | None = None, spec: Spec | None = None) -> NDArray[Any]:
+        rules, _ = self.policy.mixture_of(self.state)
         if pick is None:
             pick = int(self.policy.picks(self.state, fingerprint(eta))[0])
-        return super().decide(eta, pick, spec)
+        # Another thread may have put a new mixture in place since this engine was made.
+        spec = self.spec._replace(objective=FixedRules(rules)) if spec is None else spec
+        return super().decide(eta, min(pick, len(rules) - 1), spec)
 
     def learn(
         self,
@@ -158,11 +167,10 @@ class MixtureEngine(Engine):
     def drew(self) -> None:
         self.state.drawn += 1  # type: ignore[attr-defined]
 
-    def stretches(self, sequence: Sequence) -> Iterator[Stretch]:
-        prints = fingerprints(sequence.batch.eta, sequence.order)
-        picks = self.policy.picks(self.state, prints)
-        yield 0, sequence.n, picks
-        self.state.drawn += sequence.n  # type: ignore[attr-defined]
+    def stretches(self, batch: Batch, order: Rows | None) -> Iterator[Stretch]:
+        picks = self.policy.picks(self.state, fingerprints(batch.eta, order))
+        yield 0, batch.n, picks
+        self.state.drawn += batch.n  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,16 +259,12 @@ class Mixture(DrawsRules, FixedPolicy):
         values = None if self.values is None else np.array(self.values)[[best]]
         return replace(self, rules=(self.rules[best],), shares=np.ones(1), values=values)
 
-    def plan(self, m: int) -> Plan:
-        # Each rule is one of Eq. (6); ``picks`` chooses among them for each row.
-        rules = np.array([(rule.slope, rule.offset) for rule in self.rules])
-        return Plan(self.budget, FixedRules(rules))
+    @cached_property
+    def _weights(self) -> Vector:
+        return np.array([(rule.slope, rule.offset) for rule in self.rules])
 
-    def shares_of(self, state: Any) -> Vector:
-        return self.shares
-
-    def plan_of(self, state: Any) -> Plan:
-        return self.plan(state.m)
+    def mixture_of(self, state: Any) -> tuple[Vector, Vector]:
+        return self._weights, self.shares
 
     def init(self, m: int) -> MixtureState:
         self.check_labels(m)

@@ -12,19 +12,15 @@ from numpy.typing import NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.engine import Stretch
-from omma.kernels.objectives import FixedRules
-from omma.kernels.row import Spec
-from omma.plan import Plan
 from omma.policies.base import MetricPolicy
 from omma.policies.frank_wolfe import STARTS, check_metric, confusion_of, maximize, start_at
 from omma.policies.mixture import (
     DrawsRules,
     MixtureEngine,
     MixtureState,
-    fingerprint,
+    Vector,
     fingerprints,
 )
-from omma.replaying import Sequence
 from omma.rows.arrays import DenseProbabilities, Probabilities, Rows, SparseProbabilities, csr
 from omma.rows.batch import Batch
 from omma.rows.labels import TrueLabels
@@ -156,14 +152,8 @@ class OnlineFrankWolfe(DrawsRules, MetricPolicy):
         state.due = float(self.first)
         return state
 
-    def plan(self, m: int) -> Plan:
-        return self.plan_of(self.init(m))
-
-    def plan_of(self, state: OnlineFrankWolfeState) -> Plan:
-        return Plan(self.budget, FixedRules(state.fixed), soft=self.soft)
-
-    def shares_of(self, state: OnlineFrankWolfeState) -> NDArray[np.float64]:
-        return state.shares
+    def mixture_of(self, state: OnlineFrankWolfeState) -> tuple[Vector, Vector]:
+        return state.fixed, state.shares
 
     def engine(self, state: Any) -> OnlineFrankWolfeEngine:
         return OnlineFrankWolfeEngine(self, state)
@@ -196,13 +186,6 @@ class OnlineFrankWolfeEngine(MixtureEngine):
     policy: OnlineFrankWolfe
     state: OnlineFrankWolfeState
 
-    def decide(self, eta: Row, pick: int | None = None, spec: Spec | None = None) -> NDArray[Any]:
-        rules = self.state.fixed  # another thread may put a new mixture in its place
-        if pick is None:
-            pick = int(self.policy.picks(self.state, fingerprint(eta))[0])
-        spec = self.spec._replace(objective=FixedRules(rules)) if spec is None else spec
-        return super().decide(eta, min(pick, len(rules) - 1), spec)
-
     def learn(
         self,
         eta: Row | None,
@@ -231,13 +214,14 @@ class OnlineFrankWolfeEngine(MixtureEngine):
             batch = state.history.batch()
             policy.run_again(state, batch, np.arange(batch.n, dtype=np.int64))
 
-    def stretches(self, sequence: Sequence) -> Iterator[Stretch]:
+    def stretches(self, batch: Batch, order: Rows | None) -> Iterator[Stretch]:
         # From a fresh state on: rows of other sequences are not there to run on.
         policy, state = self.policy, self.state
-        batch, rows = sequence.batch.ready(), sequence.rows(0, sequence.n)
+        batch = batch.ready()
+        rows = np.arange(batch.n, dtype=np.int64) if order is None else order
         # A run on one row compiles, or loads from disk, before the clock starts.
         policy.run_again(policy.init(batch.m), batch, rows[:1])
-        prints = fingerprints(batch.eta, sequence.order)
+        prints = fingerprints(batch.eta, order)
         while state.drawn < len(rows):
             # All rows up to the next run are decided by one mixture.
             start, stop = state.drawn, min(int(state.due), len(rows))

@@ -26,8 +26,7 @@ from scipy import sparse
 
 from omma.kernels.layout import PREDICTED
 from omma.limits import Limit, check_limits, read_limits
-from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
-from omma.metrics.names import MetricName
+from omma.metrics import LabelMetric, Macro, Metric, MetricName, metric as find_metric
 from omma.policies.base import UnsupportedMetricError, check_sample
 from omma.policies.fixed import FixedRule
 from omma.rows.arrays import entries_of

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import shown
+from omma.kernels.replay import BlockGaps, Extras
 from omma.rows.arrays import (
+    NO_FLAGS,
     NO_IDS,
+    NO_NUMBERS,
     NO_ROWS,
     DenseProbabilities,
     Probabilities,
@@ -25,8 +28,7 @@ from omma.rows.frames import (
     ARRAY,
     Names,
     OutputType,
-    check_same_indexes,
-    index_of,
+    check_same_rows,
     open_table,
     read_names,
 )
@@ -142,11 +144,8 @@ class Batch:
         table = open_table(owner, "eta", eta, names)
         # Names of labels come from the caller, from eta or from y, whichever has them first.
         true = open_table(owner, "y", y, table.names)
+        check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
         names, y = true.names, true.values
-        # Indexes can differ only if eta or y has one: then that of weights matters too.
-        if table.index is not None or true.index is not None:
-            indexes = {"eta": table.index, "y": true.index, "weights": index_of(weights)}
-            check_same_indexes(owner, indexes)
         classes = None
         if names is not None:
             y, classes = read_classes(owner, true, table.is_reordered)
@@ -217,6 +216,24 @@ class Batch:
         if self.labels is None:
             return *eta, NO_INDICATORS, NO_ROWS
         return *eta, *self.labels.indicators(rows)
+
+    def extras(
+        self,
+        rows: Rows,
+        picks: NDArray[Any] = NO_IDS,
+        audits: NDArray[np.float64] | None = None,
+    ) -> Extras:
+        """What comes with some rows beside probabilities and labels, as kernels take it."""
+        labels = self.labels
+        weights = self.weights[rows] if len(self.weights) else self.weights
+        known, gaps = NO_FLAGS, None  # without gaps, loops are compiled without what these need
+        unknown = None
+        if labels is not None:
+            known, unknown = labels.known_of(rows), labels.unknown_of(rows)
+        if unknown is not None or audits is not None:
+            lists = (NO_ROWS, NO_ROWS, NO_IDS) if unknown is None else unknown
+            gaps = BlockGaps(*lists, NO_NUMBERS if audits is None else audits)
+        return Extras(known, labels is not None, gaps, weights, picks)
 
     def label_ids(self, rows: Rows) -> tuple[NDArray[np.int32], Rows, Rows]:
         """Ids of true labels, and where those of each row begin and end; empty without labels."""
