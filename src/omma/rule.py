@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence as Several
+from collections.abc import Iterable, Sequence as Several
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -20,7 +20,6 @@ from omma.engine import Engine
 from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import LEAST, MOST
 from omma.plan import Plan, fixed_plan
-from omma.replaying import Sequence
 from omma.rows.arrays import Probabilities, SparseProbabilities, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, open_table, read_names
@@ -229,15 +228,14 @@ class Rule:
         if decisions is None:
             plan = self.plan
             engine = Engine(plan, plan.start(self.m))
-            decisions = engine.replay("Rule.predict", Sequence(Batch(rows))).predictions
+            decisions = engine.replay("Rule.predict", Batch(rows)).predictions
         return table.restore_type(decisions[0] if is_row else decisions)
 
     def _decide_few(self, rows: Probabilities) -> NDArray[np.int8] | None:
         """Decide a few dense rows by thresholds; None for all else, which kernels decide."""
-        ranked = (self.k, self.at_most, self.calibration)
-        if isinstance(rows, SparseProbabilities) or any(part is not None for part in ranked):
-            return None
-        if not 0 < rows.n * rows.m <= SMALL:
+        has_thresholds = self.k is None and self.at_most is None and self.calibration is None
+        is_small = 0 < rows.n * rows.m <= SMALL
+        if isinstance(rows, SparseProbabilities) or not (has_thresholds and is_small):
             return None
         eta = np.asarray(rows.array, dtype=np.float64)  # the kernels widen it, too
         if not (eta.min() >= 0.0 and eta.max() <= 1.0):  # also NaN: the kernels say what is wrong
@@ -409,19 +407,22 @@ class Rule:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        at_most = "" if self.at_most is None else f", at_most={self.at_most}"
         if self.names is not None and self.k is None:  # its thresholds say it all
+            at_most = "" if self.at_most is None else f", at_most={self.at_most}"
             cuts = [f"{name!r}: {value:.4g}" for name, value in self.named_thresholds.items()]
             cuts = cuts if len(cuts) <= 6 else [*cuts[:2], "…", *cuts[-2:]]
             return f"Rule(thresholds={{{', '.join(cuts)}}}{at_most})"
         show: Any = {"threshold": 6, "edgeitems": 2, "precision": 6}
         slope, offset = (np.array2string(part, **show) for part in (self.slope, self.offset))
-        options = "" if self.k is None else f", k={self.k}"
-        options += at_most
-        options += "" if self.calibration is None else ", calibration=…"
-        options += "" if self.matrix is None else ", matrix=…"
-        options += "" if self.names is None else f", names={shown(list(self.names))}"
-        return f"Rule(slope={slope}, offset={offset}{options})"
+        options = {
+            "k": self.k,
+            "at_most": self.at_most,
+            "calibration": None if self.calibration is None else "…",
+            "matrix": None if self.matrix is None else "…",
+            "names": None if self.names is None else shown(list(self.names)),
+        }
+        parts = [f", {name}={value}" for name, value in options.items() if value is not None]
+        return f"Rule(slope={slope}, offset={offset}{''.join(parts)})"
 
     def _repr_html_(self) -> str:
         labels = map(str, range(self.m)) if self.names is None else self.names
@@ -449,23 +450,17 @@ def squashed(logits: NDArray[np.float64], s: float) -> NDArray[np.float64]:
 def _read_calibration(calibration: Any, m: int) -> Any:
     if calibration is None:
         return None
-    squash = []
-    try:
-        a, b, biases, *squash = calibration
-    except (TypeError, ValueError):
-        a, b, biases = None, None, []
-    if len(squash) > 1:
-        biases = []
-    biases = _frozen("calibration", biases, 1)
+    parts = tuple(calibration) if isinstance(calibration, Iterable) else ()
+    biases = _frozen("calibration", parts[2], 1) if len(parts) in (3, 4) else ()
     if len(biases) != m:
         raise ValueError(
             f"calibration of Rule must be (a, b, b_j) or (a, b, b_j, s) with {m} numbers b_j, got "
             f"{shown(calibration)}"
         )
-    a = check_number("Rule", "a of calibration", a, low=0.0, strict=True)
-    b = check_number("Rule", "b of calibration", b)
+    a = check_number("Rule", "a of calibration", parts[0], low=0.0, strict=True)
+    b = check_number("Rule", "b of calibration", parts[1])
     name = "s of calibration"
-    return a, b, biases, *(check_number("Rule", name, s, low=0.0, strict=True) for s in squash)
+    return a, b, biases, *(check_number("Rule", name, s, low=0.0, strict=True) for s in parts[3:])
 
 
 def _frozen(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:

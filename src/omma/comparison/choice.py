@@ -283,18 +283,20 @@ class Choice:
         """The threshold of each label, where the rule has thresholds, and what it gains."""
         data = self.label_data
         assert self.labels is not None
-        has_thresholds = not all(np.isnan(label["threshold"]) for label in data)
-        lines = []
-        for label in data:
-            cut = label["threshold"]
-            threshold = [MISSING if np.isnan(cut) else f"{cut:.4g}"] if has_thresholds else []
-            values = [f"{100 * label['simple']:.2f}", f"{100 * label['best']:.2f}"]
-            gain = f"{100 * label['gain']:+.2f}"
-            lines.append([label["label"], f"{label['occurs']:g}", *threshold, *values, gain])
-        cuts = ["threshold"] if has_thresholds else []  # a budget has none
-        columns = ["occurs", *cuts, self[SIMPLE].title, self.best.title, "gain"]
+        columns = [
+            ("label", [label["label"] for label in data]),
+            ("occurs", [f"{label['occurs']:g}" for label in data]),
+            ("threshold", [_threshold(label["threshold"]) for label in data]),
+            (self[SIMPLE].title, [f"{100 * label['simple']:.2f}" for label in data]),
+            (self.best.title, [f"{100 * label['best']:.2f}" for label in data]),
+            ("gain", [f"{100 * label['gain']:+.2f}" for label in data]),
+        ]
+        # A budget has no thresholds.
+        if set(columns[2][1]) == {MISSING}:
+            del columns[2]
+        titles, texts = zip(*columns, strict=True)
         note = f"{self.labels.metric} of each label on unseen rows, in %."
-        return text_grid("label", columns, lines, note)
+        return text_grid(titles[0], titles[1:], zip(*texts, strict=True), note)
 
     @property
     def bars(self) -> dict[str, tuple[float, float, float]]:
@@ -327,6 +329,10 @@ class Choice:
 
 def _range(ends: Range, between: str = "to") -> str:
     return f"{100 * ends[0]:.2f} {between} {100 * ends[1]:.2f}"
+
+
+def _threshold(threshold: float) -> str:
+    return MISSING if np.isnan(threshold) else f"{threshold:.4g}"
 
 
 def _misses(rule: Candidate) -> str:

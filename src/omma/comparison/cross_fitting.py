@@ -220,12 +220,10 @@ def choose(
 def _with_labels(data: Batch) -> tuple[Batch, list[str]]:
     """Rows that have a known label and a weight, and a note about those that have no label."""
     assert data.labels is not None
-    usable, notes = np.ones(data.n, dtype=np.bool_), []
-    if data.labels.known is not None:
-        usable = data.labels.known
-        skipped = data.n - int(usable.sum())
-        notes.append(f"{skipped:,} of {data.n:,} rows have no labels and were skipped.")
-    usable = usable & (data.row_weights > 0)
+    known, usable, notes = data.labels.known, data.row_weights > 0, []
+    if known is not None:
+        notes.append(f"{(~known).sum():,} of {data.n:,} rows have no labels and were skipped.")
+        usable = usable & known
     if not usable.any():
         raise ValueError("weights of choose must not all be 0")
     return (data if usable.all() else data.take(usable).ready()), notes

@@ -134,13 +134,16 @@ def compare(
 
     def run(task: Task) -> Outcome:
         name, prior, seed = task
-        metric = targets[name[1]].metric
-        options: dict[str, Any] = {"predictions": False, "checkpoints": checkpoints}
-        trace = replay(cell_policies[name][prior], data, metric=metric, seed=seed, **options)
-        value, history = trace.value, trace.history
-        assert value is not None
-        assert history is not None
-        return value, trace.seconds, history.rows, history.values
+        # Labels are given, so that the trace has a value and a history.
+        trace: Any = replay(
+            cell_policies[name][prior],
+            data,
+            metric=targets[name[1]].metric,
+            seed=seed,
+            predictions=False,
+            checkpoints=checkpoints,
+        )
+        return trace.value, trace.seconds, trace.history.rows, trace.history.values
 
     # Seeds come outermost: stopped early, a comparison has all policies on some sequences.
     tasks = [
@@ -162,9 +165,8 @@ def compare(
             finished = tuple(seed for seed in sequences if (name, prior, seed) in outcomes)
             if finished:
                 of_prior = (outcomes[name, prior, seed] for seed in finished)
-                values, seconds, rows, curves = zip(*of_prior, strict=True)
-                numbers = (np.array(values), rows[0], np.array(seconds), np.array(curves))
-                runs[prior] = Runs(prior, finished, *numbers)
+                values, seconds, rows, curves = map(np.array, zip(*of_prior, strict=True))
+                runs[prior] = Runs(prior, finished, values, rows[0], seconds, curves)
         cells[name] = Cell.of(
             runs,
             policy=name[0],
@@ -335,8 +337,8 @@ def read_seeds(seeds: Iterable[int | None]) -> tuple[int | None, ...]:
 
 def read_priors(priors: Iterable[float] | float) -> tuple[float, ...]:
     """The values of λ to try."""
-    numbers = list(priors) if isinstance(priors, Iterable) else [priors]
-    numbers = [check_number("compare", "priors", prior, low=0.0) for prior in numbers]
+    listed_priors = priors if isinstance(priors, Iterable) else [priors]
+    numbers = [check_number("compare", "priors", prior, low=0.0) for prior in listed_priors]
     check_distinct("priors", numbers)
     return tuple(numbers)
 
@@ -403,10 +405,9 @@ def _entrant(choice: Any, train: Batch | None, priors: tuple[float, ...]) -> Ent
         return Entrant(
             name or choice, name or entry.title, make, priors if entry.priors else (None,)
         )
-    if isinstance(choice, Policy):
-        name = name or shown(choice)
-        return Entrant(name, name, lambda *_: choice, (getattr(choice, "prior", None),))
     name = name or str(getattr(choice, "__name__", shown(choice)))
+    if isinstance(choice, Policy):
+        return Entrant(name, name, lambda *_: choice, (getattr(choice, "prior", None),))
     if isinstance(choice, type) and issubclass(choice, MetricPolicy):
         return Entrant(name, name, lambda metric, k, prior: choice(metric, k, prior=prior), priors)
     if callable(choice) and not isinstance(choice, type | Metric):

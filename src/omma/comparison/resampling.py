@@ -309,38 +309,37 @@ def estimates(
     ``best`` was picked by its value on the rows, among the rules that are ``eligible``: with
     limits, those that hold them.
     """
-    metric, values = sample.metric, sample.values
-    ends = value_range(metric)
+    values, ends = sample.values, value_range(sample.metric)
     widest = ends[1] - ends[0]
     raw, smooth, apart = sample.draw(draws)
     quantile = _quantile(sample.left_out(best))
-    expected = smooth[best].mean() - optimism(smooth, best, eligible)
-    means = [structure(term)[1:] for _, term in metric.parts]
+    means = [(inner, outer) for *_, (_, inner, outer) in sample.terms]
     compared, compared_draws = values, raw
     if any(mean in COLLAPSING for pair in means for mean in pair):
         # The plain value tells little where hits are missing by chance.
         compared, compared_draws = smooth.mean(axis=1), smooth
-    luck = optimism(compared_draws, best, eligible)
-    result = []
-    for rule, value in enumerate(values):
-        gap = compared[best] - compared[rule]
-        # A rule that is behind stays so; one that is ahead, and breaks a limit, is taken as it is.
-        lead = 0.0 if rule == best else float(max(gap - luck, min(gap, 0.0)))
-        least, most = _around(lead, apart[best] - apart[rule], quantile, (-widest, widest))
-        # So the table adds up: no other rule is shown above the best because luck left it alone.
-        centre = expected - lead
-        low, high = _around(centre, smooth[rule], quantile, ends)
-        if any(outer in LEVEL for _, outer in means):
-            # The plain value errs to the other side: labels without positives count as 0 in it.
-            spread = quantile * raw[rule].std(ddof=1)
-            curse = optimism(raw, best, eligible) if rule == best else 0.0
-            low, high = min(low, value - curse - spread), max(high, value + spread)
-        if value <= ends[0]:
-            low = ends[0]  # nothing was right, and perhaps nothing is
-        low, high = (float(np.clip(end, *ends)) for end in (low, high))
-        centre = float(np.clip(centre, low, high))
-        result.append((centre, (low, high), 0.0 - lead, (0.0 - most, 0.0 - least)))
-    return result
+    gaps = compared[best] - compared
+    # A rule that is behind stays so; one that is ahead, and breaks a limit, is taken as it is.
+    leads = np.maximum(gaps - optimism(compared_draws, best, eligible), np.minimum(gaps, 0.0))
+    leads[best] = 0.0
+    least, most = _around(leads, apart[best] - apart, quantile, (-widest, widest))
+    # So the table adds up: no other rule is shown above the best because luck left it alone.
+    centres = smooth[best].mean() - optimism(smooth, best, eligible) - leads
+    low, high = _around(centres, smooth, quantile, ends)
+    if any(outer in LEVEL for _, outer in means):
+        # The plain value errs to the other side: labels without positives count as 0 in it.
+        spread = quantile * raw.std(axis=1, ddof=1)
+        lowest = values - spread
+        lowest[best] -= optimism(raw, best, eligible)
+        low, high = np.minimum(low, lowest), np.maximum(high, values + spread)
+    low[values <= ends[0]] = ends[0]  # nothing was right, and perhaps nothing is
+    low, high = np.clip(low, *ends), np.clip(high, *ends)
+    # From 0.0, so that the best has no lag of -0.0.
+    columns = (np.clip(centres, low, high), low, high, 0.0 - leads, 0.0 - most, 0.0 - least)
+    return [
+        (value, (lower, upper), behind, (worst, nearest))
+        for value, lower, upper, behind, worst, nearest in np.transpose(columns).tolist()
+    ]
 
 
 def optimism(draws: Array, best: int, eligible: NDArray[np.bool_]) -> float:
@@ -362,25 +361,25 @@ def optimism(draws: Array, best: int, eligible: NDArray[np.bool_]) -> float:
     return float(luck[leaders, np.arange(draws.shape[1])].mean())
 
 
-def _around(centre: float, draws: Array, quantile: float, ends: Range) -> Range:
-    """An interval about a centre by the quantiles of draws, which stays within its range."""
+def _around(centres: Array, draws: Array, quantile: float, ends: Range) -> tuple[Array, Array]:
+    """Intervals about centres by the quantiles of draws, which stay within their range."""
     low, high = ends
     if not np.isfinite(high - low):
         below, above = _spread(draws, quantile)
-        return centre - below, centre + above
+        return centres - below, centres + above
     # Draws at an end of the range would be infinite on the logit scale.
     shares = np.clip((draws - low) / (high - low), 1e-9, 1.0 - 1e-9)
-    middle = logit(np.clip((centre - low) / (high - low), EDGE, 1.0 - EDGE))
+    middle = logit(np.clip((centres - low) / (high - low), EDGE, 1.0 - EDGE))
     below, above = _spread(logit(shares), quantile)
     return low + (high - low) * expit(middle - below), low + (high - low) * expit(middle + above)
 
 
-def _spread(draws: Array, quantile: float) -> Range:
-    """How far an interval reaches below and above: quantiles of draws, stretched by Student's t.
+def _spread(draws: Array, quantile: float) -> tuple[Array, Array]:
+    """How far intervals reach below and above: quantiles of draws, stretched by Student's t.
 
     Near an end of the range draws are skewed, and a standard deviation would reach too far.
     """
-    lower, median, upper = np.quantile(draws, (1.0 - TWO_SIDED, 0.5, TWO_SIDED))
+    lower, median, upper = np.quantile(draws, (1.0 - TWO_SIDED, 0.5, TWO_SIDED), axis=1)
     stretch = quantile / ndtri(TWO_SIDED)
     return stretch * (median - lower), stretch * (upper - median)
 

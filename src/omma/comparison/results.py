@@ -261,16 +261,14 @@ class Comparison:
         for policy in self.policies:
             title = self.titles[policy]
             cells = [self.cells[policy, metric] for metric in self.metrics]
-            tried = {prior: None for cell in cells for prior in cell.by_prior}
-            if not priors or not tried:
-                names.append(title)
-                entries.append(tuple(cell.entry(cell) for cell in cells))
-                continue
-            for prior in tried:
-                names.append(f"{title}{_with_prior(prior)}")
-                entries.append(
-                    tuple(cell.entry(cell.by_prior.get(prior, Runs())) for cell in cells)
-                )
+            # The runs of a row are those of one prior, or of the best prior, as cells are.
+            rows = {
+                f"{title}{_with_prior(prior)}": [cell.by_prior.get(prior, Runs()) for cell in cells]
+                for prior in {prior: None for cell in cells for prior in cell.by_prior}
+            }
+            for name, runs in (rows if priors and rows else {title: cells}).items():
+                names.append(name)
+                entries.append(tuple(map(Cell.entry, cells, runs)))
         notes = [f"{self._caption(std)}, in %."]
         if not priors and any(len(cell.by_prior) > 1 for cell in self.cells.values()):
             tried_priors = ", ".join(map(tables.plain, self.priors))

@@ -29,14 +29,13 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from omma.calibration.online import OnlineCalibrator
 from omma.calibration.whole import calibration_of
 from omma.counts import Counts, add_counts, counts_of
-from omma.engine import Engine
+from omma.engine import Engine, Run
 from omma.evaluation import replay
 from omma.limits import Limit
 from omma.metrics.scoring import value_with
 from omma.policies import OMMA, Auto, TunedThresholds
 from omma.policies.bagged_thresholds import bagged_rule, has_cuts
 from omma.policies.fixed import simple_rule
-from omma.replaying import Run, Sequence
 from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.sklearn._problem import MULTILABEL, Problem
@@ -161,7 +160,7 @@ class RuleSearch:
         # One compiled pass decides and counts; omma.replay would check everything once more.
         plan = rule.plan
         engine = Engine(plan, plan.start(sample.m))
-        run = engine.replay("MetricClassifier", Sequence(sample))
+        run = engine.replay("MetricClassifier", sample)
         if not self.policy.objective.needs_matrix:
             return run, counts_of(run.state)
         # A table of costs looks at pairs of classes, which no state counts.
