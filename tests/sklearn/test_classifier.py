@@ -37,6 +37,7 @@ from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
+from omma.counts import counts_of  # noqa: E402
 from omma.sklearn import MetricClassifier  # noqa: E402
 from omma.sklearn._problem import read_problem  # noqa: E402
 from omma.sklearn._rule_search import RuleSearch, find_rule  # noqa: E402
@@ -522,7 +523,7 @@ def omma_steps(eta, y, mine):
     """The same steps with nothing but omma."""
     start = MetricClassifier(Shaped(), random_state=0).fit(eta, y)
     learner = omma.OnlineClassifier(omma.Auto("macro_f1"), 5)
-    learner.merge(start._learner.state)
+    learner.state = start._state
     found = []
     for row, labels in zip(eta, y, strict=True):
         found.append(learner.predict(row))
@@ -664,7 +665,7 @@ def test_steps_are_decided_before_they_are_learned():
     X, y, X_test, y_test = imbalanced()
     for metric in ("f1", "macro_f1", "multiclass_gmean"):
         mine = MetricClassifier(LogisticRegression(), metric=metric, random_state=0).fit(X, y)
-        learner = pickle.loads(pickle.dumps(mine._learner))
+        twin = pickle.loads(pickle.dumps(mine))
         counted, before = mine.counts_, mine.predict(X_test[:1])
         decided = mine.step(X_test, y_test)
         judge = omma.metric(metric)
@@ -674,7 +675,7 @@ def test_steps_are_decided_before_they_are_learned():
         assert mine.history_.rows[-1] == len(y) + len(y_test)
         assert mine.history_.values[-1] == mine.value_
         eta = LogisticRegression().fit(X, y).predict_proba(X_test)
-        first = learner.predict(eta[0, 1:] if width == 1 else eta[0])
+        first = twin._policy.predict(twin._state, eta[0, 1:] if width == 1 else eta[0])
         assert (decided[0] == 1) == bool(first[-1])
         assert before.shape == (1,)
 
@@ -690,7 +691,7 @@ def test_partial_fit_learns_the_rule_before_the_model():
     np.testing.assert_array_equal(mine.estimator_.coef_, twin.coef_)
     assert mine.n_samples_seen_ == len(y)
     assert mine.counts_.n == len(y) - 300
-    assert mine.rule_ == mine._learner.rule
+    assert mine.rule_ == mine._policy.rule(mine._state).named(mine.rule_.names)
     assert len(mine.history_.rows) == 4
     with pytest.raises(ValueError, match="is not the same as on last call"):
         mine.partial_fit(X, y, classes=[0, 1, 2])
@@ -775,9 +776,9 @@ class Picky(GaussianNB):
 
 def state(model):
     """All that steps may change."""
-    learned = model._learner
+    counts, rule = counts_of(model._state), model._policy.rule(model._state)
     rows, values = model.history_
-    whole = (learned.counts, model.counts_, learned.rule, model.rule_, model.value_)
+    whole = (counts, model.counts_, rule, model.rule_, model.value_)
     return [*whole, model.n_samples_seen_, rows.tolist(), values.tolist()]
 
 
@@ -817,7 +818,7 @@ def test_feedback_of_estimates_keeps_both_counts():
     mine = MetricClassifier(LogisticRegression(), metric="f1", feedback="estimates", random_state=0)
     mine.fit(X, y)
     assert mine.counts_.positive[0] == y.sum()
-    soft = mine._learner.state.cells[2, 0]
+    soft = mine._state.cells[2, 0]
     assert soft != y.sum()
     assert abs(soft - y.sum()) < 5
     mine.step(X_test, y_test)

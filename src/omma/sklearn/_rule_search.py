@@ -32,6 +32,7 @@ from omma.counts import Counts, add_counts, counts_of
 from omma.engine import Engine, Run
 from omma.evaluation import replay
 from omma.limits import Limit
+from omma.metrics import Metric
 from omma.metrics.scoring import value_with
 from omma.policies import OMMA, Auto, TunedThresholds
 from omma.policies.bagged_thresholds import bagged_rule, has_cuts
@@ -50,7 +51,7 @@ ROUNDING = 1e-9  # by which a limit may be missed
 
 @dataclass(frozen=True)
 class JudgedRule:
-    """A rule, its counts on the sample, and the state of a learner that goes on from there."""
+    """A rule, its counts on the sample, and the state of a policy that goes on from there."""
 
     rule: Rule
     counts: Counts
@@ -118,6 +119,13 @@ def find_rule(
     return best, trace.history
 
 
+def counts_of_rows(metric: Metric, rows: Batch, decisions: Any) -> Counts:
+    """The true labels of rows against decisions, in pairs of classes where a metric needs them."""
+    assert rows.labels is not None
+    options: Any = {"sample_weight": rows.row_weights, "n_labels": rows.m}
+    return Counts.from_labels(rows.labels.values, decisions, matrix=metric.needs_matrix, **options)
+
+
 class RuleSearch:
     """Rules tried on a whole sample."""
 
@@ -161,13 +169,10 @@ class RuleSearch:
         plan = rule.plan
         engine = Engine(plan, plan.start(sample.m))
         run = engine.replay("MetricClassifier", sample)
-        if not self.policy.objective.needs_matrix:
-            return run, counts_of(run.state)
-        # A table of costs looks at pairs of classes, which no state counts.
-        assert sample.labels is not None
-        options: Any = {"sample_weight": sample.row_weights, "n_labels": sample.m}
-        true = sample.labels.values
-        return run, Counts.from_labels(true, run.predictions, matrix=True, **options)
+        metric = self.policy.objective
+        if metric.needs_matrix:  # a table of costs looks at pairs, which no state counts
+            return run, counts_of_rows(metric, sample, run.predictions)
+        return run, counts_of(run.state)
 
     def judge(self, rule: Rule) -> JudgedRule:
         """Decide the whole sample by one rule."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,16 +22,16 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
+from omma._candidates import warn_of_rows
 from omma._types import Feedback
 from omma._validate import shown
 from omma.counts import Counts
-from omma.limits import LimitStatus
+from omma.limits import LimitStatus, limit_statuses
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.metrics.scoring import check_zero_division, value_with
-from omma.online import OnlineClassifier
 from omma.policies import OMMA, Auto
-from omma.policies.base import check_at_most
+from omma.policies.base import check_at_most, check_task
 from omma.policies.fixed import simple_rule
 from omma.policies.omma import auto_or_omma
 from omma.rows.arrays import read_weights
@@ -46,7 +45,8 @@ from omma.sklearn._problem import (
     decision_scores,
     read_problem,
 )
-from omma.sklearn._rule_search import JudgedRule, find_rule, out_of_fold
+from omma.sklearn._rule_search import JudgedRule, counts_of_rows, find_rule, out_of_fold
+from omma.state import State
 
 OWNER = "MetricClassifier"
 # Nearly always an array. Forests of many labels return a list of arrays; with that in the type,
@@ -259,7 +259,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         prefit = self._is_prefit()
         classes = getattr(self.estimator, "classes_", None) if prefit else None
         problem = read_problem(OWNER, y, find_metric(self.metric), classes, self.pos_label)
-        policy = self._policy(problem)
+        policy = self._make_policy(problem)
         if prefit:  # its probabilities of these rows are those of unseen ones already
             _raise_for_params(params, self, "fit")
             eta = problem.eta(self.estimator, X)
@@ -319,18 +319,18 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if classes is not None:  # estimators need them in their first call, and check them later
             fit_params = {"classes": classes, **fit_params}
         if first:
-            policy, estimator = self._policy(problem), clone(self.estimator)
+            policy, estimator = self._make_policy(problem), clone(self.estimator)
             estimator.partial_fit(X, y, **fit_params)
             self._start(estimator, problem, policy)
             simple = simple_rule(policy.budget, problem.m, policy.at_most)
             history = ScoreHistory(np.empty(0, dtype=np.int64), np.empty(0))
             rule = simple.named(problem.names)
-            return self._publish(Counts.zeros(problem.m), rule, _num_samples(X), history)
+            nothing = Counts.zeros(problem.m, matrix=policy.objective.needs_matrix)
+            return self._publish(nothing, rule, _num_samples(X), history)
         # Before the estimator has seen these rows: afterwards its probabilities would be too good.
-        _, learner = self._decide_rows(X, labels, weights)
+        _, counts, state = self._decide_rows(X, labels, weights)
         self.estimator_.partial_fit(X, y, **fit_params)
-        self._learner = learner
-        return self._publish(learner.counts, learner.rule, _num_samples(X))
+        return self._go_on(counts, state, _num_samples(X))
 
     def step(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[Any] | sparse.csr_matrix:
         """Decide rows one after another, and learn the labels of each before the next.
@@ -361,46 +361,42 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         check_is_fitted(self)
         X, y, weights = _check_rows(X, y, sample_weight, "step")
-        decisions, learner = self._decide_rows(X, self._problem.encode(y), weights)
+        decisions, counts, state = self._decide_rows(X, self._problem.encode(y), weights)
         decoded = self._problem.decode(decisions)
-        self._learner = learner
-        self._publish(learner.counts, learner.rule, 0)
+        self._go_on(counts, state, 0)
         return decoded
 
     def _decide_rows(
         self, X: Any, labels: Any, weights: NDArray[Any] | None
-    ) -> tuple[Any, OnlineClassifier]:
-        """Decisions on rows, each learned before the next, and the learner after all of them."""
-        problem = self._problem
-        learner = deepcopy(self._learner)  # should anything fail on the way, ours is as it was
-        eta = problem.checked_eta(self.estimator_, X)
-        n, is_sparse = eta.shape[0], sparse.issparse(eta)
-        rows = eta if is_sparse else eta.reshape(n, problem.m)  # of two classes eta is a vector
-        # A row of a dense matrix, or a class id; a single label and a sparse row keep two axes.
-        is_plain = problem.kind != BINARY and not sparse.issparse(labels)
-        decisions = []
-        for i in range(n):
-            decisions.append(learner.decide(rows[[i]] if is_sparse else rows[i]))
-            true = labels[i] if is_plain else labels[[i]]
-            learner.update(true, weight=1.0 if weights is None else float(weights[i]))
-        if is_sparse:
-            return sparse.vstack(decisions, format="csr"), learner
-        return np.array(decisions, dtype=np.int8).reshape(eta.shape), learner
+    ) -> tuple[Any, Counts, State]:
+        """Decisions on rows, each learned before the next; counts and state after all of them."""
+        policy, metric = self._policy, self._policy.objective
+        state = self._state.copy()  # should anything fail on the way, ours is as it was
+        rows = Batch.read(OWNER, self._problem.eta(self.estimator_, X), labels, weights)
+        check_task(OWNER, rows.check(OWNER), policy.budget, metric)
+        run = policy.engine(state).replay(OWNER, rows)
+        if run.filled and not metric.needs_matrix:  # with costs, every label is a candidate
+            warn_of_rows(OWNER, rows.eta, policy.budget, run.filled)
+        return run.predictions, self.counts_ + counts_of_rows(metric, rows, run.predictions), state
 
     def _start(
         self, estimator: Any, problem: Problem, policy: OMMA | Auto, best: JudgedRule | None = None
     ) -> None:
-        """Forget everything that was learned before, and let a learner go on from the best rule."""
-        learner = OnlineClassifier(policy, problem.m, names=problem.names)
-        if best is not None:
-            learner.merge(best.counts, best.state)
+        """Forget everything that was learned before; steps go on from the best rule."""
         self.estimator_, self.classes_, self.n_samples_seen_ = estimator, problem.classes, 0
-        self._problem, self._learner = problem, learner
+        self._problem, self._policy = problem, policy
+        self._state = policy.init(problem.m) if best is None else best.state
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
             elif hasattr(self, name):  # of an estimator that was fitted before
                 delattr(self, name)
+
+    def _go_on(self, counts: Counts, state: State, trained_on: int) -> MetricClassifier:
+        """Take over what the rule has learned from further rows."""
+        self._state = state
+        rule = self._policy.rule(state).named(self._problem.names)
+        return self._publish(counts, rule, trained_on)
 
     def _publish(
         self, counts: Counts, rule: Rule, trained_on: int, history: ScoreHistory | None = None
@@ -525,7 +521,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def limits_(self) -> tuple[LimitStatus, ...]:
         """How limits stand, by ``counts_``."""
         check_is_fitted(self)
-        return self._learner.limits
+        return limit_statuses(self._policy.limits, self._state)
 
     # Parameters, and metadata for the estimator and the splitter.
 
@@ -541,7 +537,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         check_is_fitted(self.estimator)
         return True
 
-    def _policy(self, problem: Problem) -> OMMA | Auto:
+    def _make_policy(self, problem: Problem) -> OMMA | Auto:
         """The policy that the parameters ask for: Auto, unless anything of OMMA is chosen."""
         if not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
