@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table as RichTable
 from scipy import sparse
+
+from omma.tables import text_grid, to_markdown
 
 Row = dict[str, Any]
 
@@ -118,32 +118,21 @@ class Table:
         if not self.rows:
             console.print(f"{self.title}: nothing was measured\n")
             return
+        first, *others = self.rows[0]
+        lines = [list(map(shown, row.values())) for row in self.rows]
+        grid = text_grid(first, others, lines)
         if markdown:
-            lines = [list(self.rows[0]), ["---"] * len(self.rows[0])]
-            lines += [list(map(shown, row.values())) for row in self.rows]
-            text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
             options: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False}
-            console.print(f"### {self.title}\n\n{text}\n\n{self.note}\n", **options)
-            return
-        table = RichTable(box=SIMPLE_HEAD)
-        for name, cell in self.rows[0].items():
-            table.add_column(name, justify="left" if isinstance(cell, str) else "right")
-        for row in self.rows:
-            table.add_row(*(_styled(cell) for cell in row.values()))
-        console.rule(f"[bold]{self.title}", align="left")
-        console.print(table)
-        console.print(f"  {self.note}\n", style="dim", highlight=False)
+            console.print(f"### {self.title}\n\n{to_markdown(grid)}\n\n{self.note}\n", **options)
+        else:
+            console.rule(f"[bold]{self.title}", align="left")
+            console.print(grid)
+            console.print(f"  {self.note}\n", style="dim", highlight=False)
 
     def as_json(self) -> Row:
         """The table for a file."""
         rows = [{name: _plain(cell) for name, cell in row.items()} for row in self.rows]
         return {"title": self.title, "note": self.note, "rows": rows}
-
-
-def _styled(cell: Any) -> str:
-    if isinstance(cell, Target):
-        return f"[{'green' if cell.met else 'red'}]{cell}[/]"
-    return shown(cell)
 
 
 def _plain(cell: Any) -> Any:

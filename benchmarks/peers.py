@@ -90,9 +90,7 @@ def plain(problem: Problem) -> Any:
 
 def top(model: Any, new: Any, k: int) -> Any:
     eta = model.predict_proba(new)
-    decisions = np.zeros(eta.shape, dtype=np.int8)
-    np.put_along_axis(decisions, np.argsort(-eta, axis=1, kind="stable")[:, :k], 1, axis=1)
-    return decisions
+    return omma.replay(omma.TopK(k), eta).predictions
 
 
 def ours(problem: Problem) -> Any:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -112,10 +112,9 @@ def agreement(decided: list[Any], predictions: Any) -> Target:
     return all_of([np.array_equal(*pair) for pair in zip(decided, expected, strict=True)])
 
 
-def times_of(policies: list[Any], eta: Any, y: Any, rounds: int) -> list[float]:
-    """The best seconds of several policies on the same rows, once all are compiled."""
-    batch = omma.Batch.of(eta, y)
-    calls = [partial(omma.replay, policy, batch) for policy in policies]
+def times_of(runs: Iterable[tuple[Any, ...]], rounds: int) -> list[float]:
+    """The best seconds of replays, each of a policy on rows, once all are compiled."""
+    calls = [partial(omma.replay, *run) for run in runs]
     for call in calls:
         call()
     return race(*calls, rounds=rounds)
@@ -132,8 +131,9 @@ def auto(quick: bool = False) -> Iterator[Table]:
     for shape in [SMALL, CLASSES] if quick else [SMALL, MIDDLE, CLASSES, SPARSE]:
         eta, y = shape.data()
         for k, metric in targets_of(shape, metrics):
-            policies = [omma.OMMA(metric, k=k), omma.Auto(metric, k=k)]
-            base, whole = times_of(policies, eta, y, 2 if quick else 5)
+            batch = omma.Batch.of(eta, y)
+            policies = (omma.OMMA(metric, k=k), omma.Auto(metric, k=k))
+            base, whole = times_of([(policy, batch) for policy in policies], 2 if quick else 5)
             table.rows.append(
                 {
                     "shape": str(shape),
@@ -168,19 +168,13 @@ def feedbacks(quick: bool = False) -> Iterator[Table]:
         for k in (None, 3):
             cases = {
                 "labels": (omma.OMMA("macro_f1", k=k), omma.Batch.of(eta, y)),
-                "estimates": (omma.OMMA("macro_f1", k=k, feedback="estimates"), (eta, y)),
-                "H-mean": (omma.OMMA("macro_hmean", k=k), (eta, y)),
-                "a user's copy of F1": (omma.OMMA(own_f1, k=k), (eta, y)),
+                "estimates": (omma.OMMA("macro_f1", k=k, feedback="estimates"), eta, y),
+                "H-mean": (omma.OMMA("macro_hmean", k=k), eta, y),
+                "a user's copy of F1": (omma.OMMA(own_f1, k=k), eta, y),
                 "weights": (omma.OMMA("macro_f1", k=k), weighted),
                 "half of the rows labelled": (omma.Auto("macro_f1", k=k), half),
             }
-            calls = [
-                partial(omma.replay, policy, *(rows if isinstance(rows, tuple) else (rows,)))
-                for policy, rows in cases.values()
-            ]
-            for call in calls:
-                call()
-            seconds = race(*calls, rounds=2 if quick else 5)
+            seconds = times_of(cases.values(), 2 if quick else 5)
             for name, each in zip(cases, seconds, strict=True):
                 head = {"shape": str(shape), "layout": shape.kind, "k": str(k), "what": name}
                 table.rows.append({**head, "ms": 1e3 * each, "times labels": each / seconds[0]})

@@ -110,12 +110,13 @@ def frames(
     width, height = columns * (left + wide + right), rows * (below + high + above) + head
     figure = new_figure(width, height)
     figure.text(left / width, 1 - 0.16 / height, title, size=10, color=INK, va="top")
-    places = []
-    for place in range(len(panels)):
-        row, column = divmod(place, columns)
-        x = left + column * (left + wide + right)
-        y = height - head - above - high - row * (below + high + above)
-        places.append(figure.add_axes((x / width, y / height, wide / width, high / height)))
+    # Shares of the figure, and of a panel between panels.
+    grid = figure.add_gridspec(
+        rows, columns, left=left / width, right=1 - right / width,
+        bottom=below / height, top=1 - (head + above) / height,
+        wspace=(left + right) / wide, hspace=(below + above) / high,
+    )  # fmt: skip
+    places = [figure.add_subplot(grid[divmod(place, columns)]) for place in range(len(panels))]
     return figure, places
 
 

@@ -85,12 +85,8 @@ class ThresholdCurveDisplay:
             columns = min(COLUMNS, panels)
             rows = -(-panels // columns)
             size = (3.3 * columns + 1.5, 2.6 * rows + 1.0)  # inches
-            figure, grid = plt.subplots(
-                rows, columns, figsize=size, squeeze=False, layout="constrained"
-            )
-            for unused in grid.flat[panels:]:  # the last row of the grid may not be full
-                figure.delaxes(unused)
-            ax = grid.flat[:panels]
+            figure = plt.figure(figsize=size, layout="constrained")
+            ax = [figure.add_subplot(rows, columns, 1 + place) for place in range(panels)]
         self.figure_ = plot_curve(self.curve, ax=ax)
         self.ax_ = np.asarray(ax, dtype=object).ravel()[0] if panels == 1 else np.asarray(ax)
         return self
