@@ -23,9 +23,9 @@ from scipy import sparse
 from scipy.special import expit, logit, ndtri, stdtrit
 
 from omma.counts import Counts
-from omma.metrics import Binary, LabelMetric, Macro, Metric, Micro, OverClasses
+from omma.metrics import LabelMetric, Macro, Metric, Micro, OverClasses
 from omma.metrics.averages import KINDS
-from omma.metrics.binary import RECALL, SPECIFICITY, Minimum, Rate, mean_of
+from omma.metrics.binary import RECALL, Rate, mean_of
 from omma.metrics.scoring import value_range
 from omma.rows.batch import Batch
 
@@ -264,14 +264,8 @@ def structure(metric: Metric) -> tuple[tuple[Rate, ...], str, str]:
         return (RECALL,) if is_mean else (), "rate", KINDS[metric.kind].mean
     if not isinstance(metric, Macro):
         return (), "", ""
-    of = metric.of
-    if isinstance(of, Minimum):
-        return of.rates, "minimum", "arithmetic"
-    if not isinstance(of, Binary) or of.mean == "correlation":
-        return (), "", "arithmetic"
     # G-mean and its kin are means of two rates, F1 and others a single one.
-    rates = (RECALL, SPECIFICITY) if of.rate is None else (of.rate,)
-    return rates, of.mean, "arithmetic"
+    return metric.of.rates, metric.of.mean, "arithmetic"
 
 
 def _fraction(rate: Rate, cells: Cells) -> list[Array]:

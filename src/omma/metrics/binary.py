@@ -66,15 +66,21 @@ SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
 
 
 class LabelMetric(Metric):
-    """A metric of one label, which averages can wrap."""
+    """A metric of one label, which averages can wrap.
+
+    It is the ``mean`` of its ``rates``; where it has none, it defines ``of_cells`` by itself.
+    """
 
     binary = True
+    mean: str
+    rates: tuple[Rate, ...]
 
-    @abstractmethod
     def of_cells(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
         """The value at each entry of arrays of counts."""
+        values = [rate.of(tp, predicted, positive, n, zero_division) for rate in self.rates]
+        return mean_of(self.mean, np.stack(values))
 
     @property
     @abstractmethod
@@ -118,19 +124,23 @@ class Binary(LabelMetric):
     def __post_init__(self) -> None:
         self._set(__doc__=f"{self.name}: {self.formula}")
 
+    @property
+    def rates(self) -> tuple[Rate, ...]:  # type: ignore[override]
+        if self.rate is not None:
+            return (self.rate,)
+        # The means of Table 1 are of recall and specificity.
+        return () if self.mean == "correlation" else (RECALL, SPECIFICITY)
+
     def of_cells(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
-        if self.mean == "correlation":
-            # tp·tn − fp·fn is tp·n − predicted·positive, the covariance. Rounding of weights may
-            # leave a count a little above n.
-            negative, absent = np.maximum(n - predicted, 0.0), np.maximum(n - positive, 0.0)
-            spread = np.sqrt(predicted * negative) * np.sqrt(positive * absent)
-            return divide(tp * n - predicted * positive, spread, zero_division)  # type: ignore[no-any-return]
-        # The means of Table 1 are of recall and specificity; a rate is a mean of itself.
-        rates = (RECALL, SPECIFICITY) if self.rate is None else (self.rate,)
-        values = [rate.of(tp, predicted, positive, n, zero_division) for rate in rates]
-        return mean_of(self.mean, np.stack(values))
+        if self.rates:
+            return super().of_cells(tp, predicted, positive, n, zero_division)
+        # tp·tn − fp·fn is tp·n − predicted·positive, the covariance. Rounding of weights may leave
+        # a count a little above n.
+        negative, absent = np.maximum(n - predicted, 0.0), np.maximum(n - positive, 0.0)
+        spread = np.sqrt(predicted * negative) * np.sqrt(positive * absent)
+        return divide(tp * n - predicted * positive, spread, zero_division)  # type: ignore[no-any-return]
 
     @property
     def kind(self) -> Any:
@@ -189,6 +199,8 @@ class Smoothing:
 class Minimum(LabelMetric):
     """The smaller of two rates; made by ``omma.metrics.minimum``."""
 
+    mean = "minimum"
+
     name: str
     names: tuple[str, str]
     rates: tuple[Rate, Rate]
@@ -201,12 +213,6 @@ class Minimum(LabelMetric):
             concave=all(not (rate.under[0] or rate.under[1]) for rate in self.rates),
             smooth=self.smoothing is not None,
         )
-
-    def of_cells(
-        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
-    ) -> NDArray[np.float64]:
-        first, second = (rate.of(tp, predicted, positive, n, zero_division) for rate in self.rates)
-        return np.minimum(first, second)  # type: ignore[no-any-return]
 
     @property
     def kind(self) -> Any:

@@ -46,6 +46,9 @@ TOLERANCE = 1e-5  # between derivatives and differences, relative and absolute
 class Custom(LabelMetric):
     """A metric of one label that a user wrote; made by ``omma.metrics.custom``."""
 
+    rates = ()
+    mean = ""
+
     psi: Psi
     partials: Partials
     derivative: Gradient | None
