@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
@@ -139,26 +140,25 @@ def runs(rows: Iterable[int], seeds: int, cases: Iterable[Any]) -> Iterator[Reco
             }
 
 
-def summed(records: Sequence[Record]) -> dict[tuple[str, bool, int], tuple[float, float, float]]:
+def summed(records: Sequence[Record]) -> pd.DataFrame:
     """Of each case and number of rows: mean of value - best, mean and largest excess."""
-    groups: dict[tuple[str, bool, int], list[Record]] = {}
+    names = []
     for run in records:
         name = f"{run['metric']}, {' and '.join(run['limits'])}"
         if run.get("labels", TWENTY.m) != TWENTY.m:
             name = f"{run['labels']} labels, spread {run['spread']}, {name}"
-        groups.setdefault((name, run["distorted"], run["rows"]), []).append(run)
-    sums = {}
-    for key, group in groups.items():
-        excess = [max(run["excess"]) for run in group]
-        short = float(np.mean([run["value"] - run["best"] for run in group]))
-        sums[key] = (short, float(np.mean(excess)), float(np.max(excess)))
-    return sums
+        names.append(name)
+    frame = pd.DataFrame(records).assign(case=names)
+    frame["short"] = frame["value"] - frame["best"]
+    frame["excess"] = frame["excess"].map(max)  # of the limit that is missed most
+    groups = frame.groupby(["case", "distorted", "rows"], sort=False)
+    return groups.agg(short=("short", "mean"), mean=("excess", "mean"), most=("excess", "max"))
 
 
 def table(records: Sequence[Record]) -> Table:
     """All cases, a row each."""
     rows = []
-    for (case, wrong, n), (short, mean, most) in summed(records).items():
+    for (case, wrong, n), short, mean, most in summed(records).itertuples(name=None):
         judged = n == JUDGED
         rows.append(
             {
@@ -181,30 +181,30 @@ def draw(records: Sequence[Record], path: Path) -> None:
     from omma.plots.frames import AXIS, FAINT, INK
     from omma.plots.palette import DASHES, LEARNING
 
-    sums = summed(records)
+    sums = summed(records).sort_index(level="rows", sort_remaining=False)
     figure = Figure(figsize=(11.0, 5.4))
     sides = figure.subplots(1, 2)
     figure.subplots_adjust(left=0.06, right=0.98, top=0.9, bottom=0.36, wspace=0.16)
-    titles = ("value − best possible", "largest excess of any draw")
-    names = list(dict.fromkeys(case for case, _, _ in sums))
-    for ax, title, part in zip(sides, titles, (0, 2), strict=True):
-        for case, wrong in dict.fromkeys((case, wrong) for case, wrong, _ in sums):
-            line = sorted(
-                (n, each[part]) for (c, w, n), each in sums.items() if (c, w) == (case, wrong)
-            )
+    panels = {"short": "value − best possible", "most": "largest excess of any draw"}
+    names = list(dict.fromkeys(sums.index.get_level_values("case")))
+    for ax, (part, title) in zip(sides, panels.items(), strict=True):
+        for (case, wrong), line in sums[part].groupby(["case", "distorted"], sort=False):
             again, color = divmod(names.index(case), len(LEARNING))
-            label = case if not wrong and part == 0 else None
+            label = case if not wrong and part == "short" else None
             ax.plot(
-                *zip(*line, strict=True),
+                line.index.get_level_values("rows"),
+                line,
                 color=LEARNING[color],
                 linestyle=DASHES[wrong],
                 marker=MARKERS[again],
                 label=label,
             )
-        ax.axhline(NEAR if part else -NEAR, color=AXIS, linewidth=1.0, linestyle=DASHES[2])
+        ax.axhline(
+            NEAR if part == "most" else -NEAR, color=AXIS, linewidth=1.0, linestyle=DASHES[2]
+        )
         ax.axhline(0.0, color=INK, linewidth=0.8)
         ax.set_xscale("log")
-        ax.set_xticks(sorted({n for _, _, n in sums}))
+        ax.set_xticks(sums.index.unique("rows"))
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.minorticks_off()
         ax.set_title(title, loc="left", size=11, color=INK)

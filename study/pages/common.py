@@ -8,7 +8,15 @@ import pandas as pd
 
 from omma_study.policies import POLICIES, supports
 from omma_study.records import read
-from omma_study.tables import Section, heading, policy_of, sections, with_deviation
+from omma_study.tables import (
+    Section,
+    Table,
+    heading,
+    markdown,
+    policy_of,
+    sections,
+    with_deviation,
+)
 
 STUDY = Path(__file__).resolve().parents[1]
 RECORDS, DOCS = STUDY / "records", STUDY.parent / "docs"
@@ -105,9 +113,7 @@ def study_of(some_sections):
     by_place = {(section.suite, section.dataset): section for section in some_sections}
     values = pd.concat(
         {
-            key: section.runs.merge(section.cells["prior"].reset_index()).pivot(
-                index=["target", "seed"], columns="policy", values="value"
-            )
+            key: section.best_runs.pivot(index=["target", "seed"], columns="policy", values="value")
             for key, section in by_place.items()
         },
         names=["suite", "dataset"],
@@ -128,8 +134,7 @@ def gaps(rows, policy, reference):
 
 def table(head, rows):
     """Markdown."""
-    lines = [head, [":--", *["--:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    return markdown(Table("", pd.DataFrame(rows, columns=head, dtype=object)))
 
 
 def family(policy):

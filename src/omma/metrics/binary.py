@@ -124,7 +124,7 @@ class Binary(LabelMetric):
     def __post_init__(self) -> None:
         self._set(__doc__=f"{self.name}: {self.formula}")
 
-    @property
+    @cached_property
     def rates(self) -> tuple[Rate, ...]:  # type: ignore[override]
         if self.rate is not None:
             return (self.rate,)

@@ -1,6 +1,5 @@
 """Figures of the study: how each metric develops along the sequence, and what each λ gives."""
 
-import math
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,8 @@ def _band(section: Section, policy: str, target: str, by_prior: bool) -> Band:
         return Band(
             table.index.to_numpy(), table["mean"].to_numpy(), table["std"].to_numpy(), **look
         )
-    runs = section.runs
-    prior = section.cells.at[(policy, target), "prior"]
-    # NaN, of policies without λ, is not equal to itself.
-    same = runs["prior"].isna() if math.isnan(prior) else runs["prior"] == prior
-    best = runs[(runs["policy"] == policy) & (runs["target"] == target) & same]
+    runs = section.best_runs
+    best = runs[(runs["policy"] == policy) & (runs["target"] == target)]
     curves = np.array([history["values"] for history in best["history"]])
     # One sequence has no deviation.
     std = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.full(curves.shape[1], np.nan)

@@ -156,6 +156,8 @@ class Section:
         Mean, std, seconds and sequences, by (policy, target, prior); a missing prior is NaN.
     cells : DataFrame
         The same of the best λ, by (policy, target).
+    best_runs : DataFrame
+        The finished runs with that λ.
     """
 
     def __init__(self, records: list[Record]) -> None:
@@ -205,6 +207,7 @@ class Section:
             ["sequences", "mean", "prior"], ascending=[False, False, True]
         )
         self.cells = order.drop_duplicates(CELL).set_index(CELL).sort_index()
+        self.best_runs = self.runs.merge(self.cells["prior"].reset_index())
 
     @property
     def name(self) -> str:
