@@ -22,7 +22,7 @@ from omma.metrics.base import Metric, divide
 Form = tuple[float, float, float, float]
 
 # The kinds of compiled code for metrics of one label that are no rate: means of recall and
-# specificity, and the correlation. ``Binary.of_cells`` has the exact value of each.
+# specificity, and the correlation. ``LabelMetric.of_cells`` has the exact value of each.
 MEANS: dict[str, Any] = {
     "arithmetic": kinds.Arithmetic,
     "geometric": kinds.Geometric,
@@ -68,7 +68,7 @@ SPECIFICITY = Rate(over=(1, -1, -1, 1), under=(0, 0, -1, 1))
 class LabelMetric(Metric):
     """A metric of one label, which averages can wrap.
 
-    It is the ``mean`` of its ``rates``; where it has none, it defines ``of_cells`` by itself.
+    It is the ``mean`` of its ``rates``; one without rates has a value of its own in ``of_cells``.
     """
 
     binary = True
@@ -79,6 +79,12 @@ class LabelMetric(Metric):
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
         """The value at each entry of arrays of counts."""
+        if self.mean == "correlation":
+            # tp·tn − fp·fn is tp·n − predicted·positive, the covariance. Rounding of weights may
+            # leave a count a little above n.
+            negative, absent = np.maximum(n - predicted, 0.0), np.maximum(n - positive, 0.0)
+            spread = np.sqrt(predicted * negative) * np.sqrt(positive * absent)
+            return divide(tp * n - predicted * positive, spread, zero_division)  # type: ignore[no-any-return]
         values = [rate.of(tp, predicted, positive, n, zero_division) for rate in self.rates]
         return mean_of(self.mean, np.stack(values))
 
@@ -130,17 +136,6 @@ class Binary(LabelMetric):
             return (self.rate,)
         # The means of Table 1 are of recall and specificity.
         return () if self.mean == "correlation" else (RECALL, SPECIFICITY)
-
-    def of_cells(
-        self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
-    ) -> NDArray[np.float64]:
-        if self.rates:
-            return super().of_cells(tp, predicted, positive, n, zero_division)
-        # tp·tn − fp·fn is tp·n − predicted·positive, the covariance. Rounding of weights may leave
-        # a count a little above n.
-        negative, absent = np.maximum(n - predicted, 0.0), np.maximum(n - positive, 0.0)
-        spread = np.sqrt(predicted * negative) * np.sqrt(positive * absent)
-        return divide(tp * n - predicted * positive, spread, zero_division)  # type: ignore[no-any-return]
 
     @property
     def kind(self) -> Any:
