@@ -331,16 +331,17 @@ class LineReader:
         self.begins_anew = self._format is not None and self._format is not self._tried
         self._format = self._tried
 
-    def refuse(self, error: Exception) -> str:
+    def refuse(self, number: int, error: Exception) -> str:
         """What to say of the line read last; raises where the next ones would be no better."""
-        if not isinstance(error, WrongColumnError) or self._good > error.after:
-            return str(error)
-        place, times = self._odd
-        self._odd = (error.place, times + 1 if place == error.place else 1)
-        sentence = str(error) + ADVICE
-        if self._odd[1] == ENOUGH:
-            raise StopStreamError(sentence) from error
-        return sentence
+        complaint, is_hopeless = f"line {number}: {error}", isinstance(error, StopStreamError)
+        if isinstance(error, WrongColumnError) and self._good <= error.after:
+            place, times = self._odd
+            self._odd = (error.place, times + 1 if place == error.place else 1)
+            complaint += ADVICE
+            is_hopeless = self._odd[1] == ENOUGH
+        if is_hopeless:
+            raise ValueError(complaint) from error
+        return complaint
 
     def _format_of(self, text: str) -> CsvLines | JsonLines:
         """A reader of the format that was asked for, or that the line looks like."""

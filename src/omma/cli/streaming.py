@@ -20,7 +20,6 @@ from omma.cli.lines import LineReader, StopStreamError, bounded_lines
 from omma.cli.options import say
 from omma.datasets.csv_text import csv_cell, spreadsheet_text
 from omma.datasets.json_lines import Line, Names
-from omma.online.waiting import check_id
 
 SKIPPED = 3  # the code of a stream with lines that could not be read
 PATIENCE = 1_000  # rows without any label, after which it is said what that means
@@ -100,7 +99,7 @@ class Stream:
             self._learn_late(line)
             return
         learner = self._begun(len(line.eta), names)
-        if names is not None and learner.names is not None and names != tuple(learner.names):
+        if names is not None and learner.names is not None and names != learner.names:
             raise StopStreamError(
                 f"expected the columns {', '.join(learner.names)}, which the state was learned "
                 f"with, got {', '.join(names)}"
@@ -147,9 +146,8 @@ class Stream:
         """Labels of a row decided before this line."""
         if line.y is None:
             raise ValueError("expected probabilities, labels or both, got neither")
-        key = None if line.id is None else check_id(line.id)
         learner = self.keeper.learner
-        waits = learner is not None and key is not None and key in learner.waiting
+        waits = learner is not None and line.id in learner.waiting
         if line.decision is not None and not waits:
             self._learn_earlier(self._begun(len(line.decision)), line, line.decision)
         elif learner is None or line.id is None:
@@ -309,17 +307,12 @@ def _complaints(stream: Stream, lines: Iterable[bytes | None], reader: LineReade
     """Take lines; a sentence comes out for each that could not be read."""
     for number, text in enumerate(lines, start=1):
         try:
-            try:
-                line = reader.read(text)
-                if line is not None:
-                    stream.take(line, reader.names)
-                    reader.accept()
-            except StopStreamError:
-                raise
-            except (ValueError, TypeError) as error:
-                yield f"line {number}: {reader.refuse(error)}"
-        except StopStreamError as error:
-            raise ValueError(f"line {number}: {error}") from error
+            line = reader.read(text)
+            if line is not None:
+                stream.take(line, reader.names)
+                reader.accept()
+        except (ValueError, TypeError) as error:
+            yield reader.refuse(number, error)
         if reader.begins_anew:
             yield f"line {number} begins anew: what seemed to be names of columns before it is none"
         stream.keeper.count(1)
