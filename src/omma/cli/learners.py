@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -147,8 +146,7 @@ class LearnerKeeper:
     @property
     def names(self) -> Names | None:
         """Of the labels, where the learner has them."""
-        names = None if self.learner is None else self.learner.names
-        return None if names is None else tuple(names)
+        return None if self.learner is None else self.learner.names
 
     def begin(self, learner: omma.OnlineClassifier) -> None:
         """Keep a learner whose first row was good, unless there is one already."""
@@ -291,12 +289,7 @@ class LearnerSetup:
 
 def _resumed_journal(folder: Path, sync: int, journals: ExitStack) -> omma.OnlineClassifier:
     """The learner of a journal, and a sentence about what is there."""
-    # Warnings, such as of an unfinished record, are sentences for people here.
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        learner = journals.enter_context(omma.Journal.resume(folder, sync=sync)).learner
-    for warning in caught:
-        say(f"{warning.message}.")
+    learner = journals.enter_context(omma.Journal.resume(folder, sync=sync)).learner
     say(f"Going on from {folder}: {content_of(learner)}.")
     return learner
 
@@ -323,12 +316,11 @@ def _policy_of(options: Any) -> tuple[Any, Any]:
         policy: Any = make_policy(options.policy, metric, k, options.prior, None, limits, at_most)
     if options.half_life is not None and options.window is not None:
         raise click.UsageError("Pass --half-life or --window, not both.")
-    if options.half_life is not None:
-        with usage("--half-life"):
-            policy = omma.Forgetting(policy, options.half_life)
-    if options.window is not None:
-        with usage("--window"):
-            policy = omma.Window(policy, options.window)
+    wrappers = {"--half-life": omma.Forgetting, "--window": omma.Window}
+    for option, rows in zip(wrappers, (options.half_life, options.window), strict=True):
+        if rows is not None:
+            with usage(option):
+                policy = wrappers[option](policy, rows)
     return policy, metric
 
 

@@ -41,7 +41,11 @@ def command(everything: bool) -> None:
         # Auto decides batches of clusters by kernels of its own.
         todo = [*policies(everything), omma.Auto("macro_f1")]
         bar = click.progressbar(
-            todo, label="Compiling", show_pos=True, item_show_func=name_of, file=sys.stderr
+            todo,
+            label="Compiling",
+            show_pos=True,
+            item_show_func=lambda policy: None if policy is None else repr(policy),
+            file=sys.stderr,
         )
         with bar as policies_left:
             for number, policy in enumerate(policies_left, start=1):
@@ -73,11 +77,6 @@ def run_all_ways(policy: Any, with_certificate: bool) -> None:
             except ValueError as error:  # the metric has no certificate
                 if "gap" not in str(error):
                     raise
-
-
-def name_of(policy: omma.Policy | None) -> str | None:
-    """What the progress bar shows beside itself."""
-    return None if policy is None else repr(policy)
 
 
 def policies(everything: bool) -> Iterator[Any]:
