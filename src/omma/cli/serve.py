@@ -78,8 +78,6 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     options = SimpleNamespace(**parameters)
     setup = LearnerSetup(ctx)
     token = read_token(options.token_file)
-    import asyncio
-
     try:
         import uvicorn
     except ImportError as error:
@@ -97,7 +95,7 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
             sample = setup.sample(keeper.learner)
         service = Service(keeper, options.n_labels, options.max_values)
         with _bound(options.host, options.port) as listening:
-            asyncio.run(warm_up(sample))
+            warm_up(sample)
             listening.listen()  # who reads that it listens may connect at once
             host, (address, port) = options.host, listening.getsockname()[:2]
             say(f"Listening on http://{f'[{host}]' if ':' in host else host}:{port}")

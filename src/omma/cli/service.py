@@ -151,26 +151,22 @@ class Service:
         return self._recent.of(self.learner)
 
 
-async def warm_up(learner: omma.OnlineClassifier) -> None:
+def warm_up(learner: omma.OnlineClassifier) -> None:
     """Ask a learner, which is not used further, all that clients may ask: so all is compiled."""
-    m = learner.n_labels
-    keeper = LearnerKeeper(lambda m, names: learner, learner)
-    service = Service(keeper, max_values=2 * max(m, LEAST))
-    row = [0.5] * m
+    row = np.full(learner.n_labels, 0.5)
     # States before and after the first labels, and after partly known ones, have code of their own.
-    answers: list[Any] = [0, 0]
-    if m > 1 and learner.policy.whole_rows(learner.metric) is None:
-        answers += [None, 0]
-    for number, answer in enumerate(answers):
-        y = [1] + [answer] * (m - 1)
-        single, *several = (f"{number} {place}" for place in range(3))
-        await service.decide({"eta": row})
-        await service.decide({"id": single, "eta": row})
-        await service.decide([{"id": key, "eta": row} for key in several])
-        await service.label({"id": single, "y": y})
-        await service.label([{"id": key, "y": y} for key in several])
-        service.stats()
-        service.rule()
+    answers = [0.0, 0.0]
+    if learner.n_labels > 1 and learner.policy.whole_rows(learner.metric) is None:
+        answers += [np.nan, 0.0]
+    for answer in answers:
+        y = np.array([1.0, *[answer] * (learner.n_labels - 1)])
+        learner.decide(row)
+        learner.decide(row, id="single")
+        learner.update(y, id="single")
+        learner.decide(np.stack([row, row]), ids=["first", "second"])
+        learner.update(np.stack([y, y]), ids=["first", "second"])
+        learner.stats()
+        learner.rule  # noqa: B018 — works out the rule, which is a kernel of its own
 
 
 async def _each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

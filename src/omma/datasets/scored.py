@@ -80,9 +80,7 @@ class Scored:
     def without(self, rows: NDArray[np.bool_], why: str) -> Scored:
         """The same without some rows, and a note that says how many and why."""
         note = f"{int(rows.sum()):,} of {self.batch.n:,} rows {why}"
-        names = self.rows
-        if names is not None:
-            names = (names[0], tuple(compress(names[1], ~rows)))
+        names = self.rows and (self.rows[0], tuple(compress(self.rows[1], ~rows)))
         logged = self.batch if self.logged is None else self.logged
         return Scored(self.batch.take(~rows), (*self.notes, note), names, logged)
 
@@ -164,14 +162,10 @@ def read_scored(
     if truth is not None and probabilities.ids is not None and truth.ids is not None:
         probabilities, truth, notes = join_rows(probabilities, truth, skip_unmatched)
     # One column may be chosen of the probabilities; labels are paired with all of them first.
-    place = None
-    if column is not None:
-        place = find_column(eta, probabilities.titles, column)
+    place = None if column is None else find_column(eta, probabilities.titles, column)
     chosen = probabilities if place is None else probabilities.columns([place])
     batch = checked_batch(chosen, labels in (None, eta))
-    rows = None
-    if probabilities.ids is not None:
-        rows = ("id" if id is None else id, probabilities.ids)
+    rows = probabilities.ids and ("id" if id is None else id, probabilities.ids)
     if truth is None:
         return Scored(batch, tuple(notes), rows)
     y = paired_labels(probabilities, truth, place, positive, by_position, notes)
