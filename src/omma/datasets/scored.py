@@ -165,7 +165,8 @@ def read_scored(
     place = None if column is None else find_column(eta, probabilities.titles, column)
     chosen = probabilities if place is None else probabilities.columns([place])
     batch = checked_batch(chosen, labels in (None, eta))
-    rows = probabilities.ids and ("id" if id is None else id, probabilities.ids)
+    title, row_ids = "id" if id is None else id, probabilities.ids
+    rows = None if row_ids is None else (title, row_ids)
     if truth is None:
         return Scored(batch, tuple(notes), rows)
     y = paired_labels(probabilities, truth, place, positive, by_position, notes)
