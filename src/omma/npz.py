@@ -79,20 +79,25 @@ def write(target: str | Path | BinaryIO, content: Mapping[str, Any], *, pack: bo
 def opened(path: str | Path, kind: str = ".npz file") -> Iterator[Archive]:
     """The archive in a file; ``kind`` is what errors call a sound one."""
     with Path(path).open("rb") as file:
-        with told(f"{path} is not a sound {kind}"):
+        with told(str(path), f"is not a sound {kind}"):
             archive = zipfile.ZipFile(file)
         with archive:
             yield Archive(path, kind, archive)
 
 
 @contextmanager
-def told(sentence: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
-    """Turn whatever libraries raise on a damaged file into one sentence."""
+def told(
+    subject: str, verdict: str, kinds: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    """Turn whatever a damaged file makes libraries and Python raise into one sentence."""
     try:
         yield
     except kinds as error:  # by default all: NumPy, SciPy and the zip library raise a dozen
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(f"{sentence}: {reason}") from error
+        if isinstance(error, ValueError) and subject in str(error):  # it says so already
+            raise
+        reason = " ".join(str(error).split())[:400] or type(error).__name__
+        reason = f"it has no {reason}" if isinstance(error, KeyError) else reason
+        raise ValueError(f"{subject} {verdict}: {reason}") from error
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any], int]:
@@ -112,14 +117,14 @@ class Archive:
 
     def __init__(self, path: str | Path, kind: str, archive: zipfile.ZipFile) -> None:
         self.path = path
-        self._unsound = f"{path} is not a sound {kind}"
+        self._verdict = f"is not a sound {kind}"
         self._archive = archive
         self._budget = largest(path)  # bytes that members may unpack to, all together
         self._members: dict[str, zipfile.ZipInfo] = {}
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             if name in self._members:
-                raise ValueError(f"{self._unsound}: it has {shown(name)} twice")
+                raise ValueError(f"{path} {self._verdict}: it has {shown(name)} twice")
             self._members[name] = info
 
     @property
@@ -133,7 +138,9 @@ class Archive:
     def refuse(self, name: str, expected: str, got: Any) -> ValueError:
         """The error for a member that is not what it must be."""
         text = got if isinstance(got, str) else shown(got)
-        return ValueError(f"{self._unsound}: expected {expected} in {name!r}, got {text}")
+        return ValueError(
+            f"{self.path} {self._verdict}: expected {expected} in {name!r}, got {text}"
+        )
 
     def array(
         self,
@@ -155,16 +162,16 @@ class Archive:
         info = self._members.get(name)
         if info is None:
             members = ", ".join(map(repr, self.names[:9])) or "nothing"
-            raise ValueError(f"{self._unsound}: it has no {name!r}, only {members}")
+            raise ValueError(f"{self.path} {self._verdict}: it has no {name!r}, only {members}")
         if not info.filename.endswith(".npy"):
             raise ValueError(f"{self.path} must hold arrays, got something else in {name!r}")
         # NumPy writes no others, and others would unpack all at once.
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise self.refuse(name, "a member that is stored or deflated", "another packing")
-        with told(self._unsound):
+        with told(str(self.path), self._verdict):
             member = self._archive.open(info)
         with member:
-            with told(f"{self._unsound}: in {name!r}"):
+            with told(str(self.path), f"{self._verdict}: in {name!r}"):
                 sides, dtype, size = _header(member)
                 stored = info.file_size - member.tell()
             # All that the header promises is checked before a number is unpacked.
@@ -187,7 +194,7 @@ class Archive:
                 )
             if stored != size:
                 raise self.refuse(name, f"{size} bytes", f"{stored}")
-            with told(f"{self._unsound}: in {name!r}"):
+            with told(str(self.path), f"{self._verdict}: in {name!r}"):
                 member.seek(0)
                 values = np.lib.format.read_array(member, allow_pickle=False)
         values = values.astype(dtype.newbyteorder("="), copy=False)
@@ -255,7 +262,7 @@ class Archive:
             outer = blocks[::-1] if kind == "csc" else blocks  # CSC lists columns, not rows
             indices, indptr = self._pointers("", len(data), *outer)
             content = (data[: len(indices)], indices, indptr)
-        with told(self._unsound):
+        with told(str(self.path), self._verdict):
             return sparse.csr_array(getattr(sparse, f"{kind}_array")(content, shape=sides))
 
     def _check_range(
@@ -314,7 +321,7 @@ class Archive:
 
 def mapped(path: str | Path) -> NDArray[Any]:
     """The array of an .npy file; its numbers stay on the disk until they are used."""
-    with Path(path).open("rb") as file, told(f"{path} is not a sound .npy file"):
+    with Path(path).open("rb") as file, told(str(path), "is not a sound .npy file"):
         _, _, size = _header(file)
         start = file.tell()
         stored = file.seek(0, 2) - start

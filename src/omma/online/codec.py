@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -28,7 +27,7 @@ from omma._json import parse_json
 from omma._validate import check_positive_int, shown
 from omma.metrics import Metric, metric_from_json
 from omma.policies import policy_from_json
-from omma.rows.arrays import HEAVIEST
+from omma.rows.arrays import HEAVIEST, NO_IDS
 from omma.rows.frames import Names, read_names
 from omma.rows.row import PartlyKnown
 from omma.state_parts import MOST_AUDIT_WEIGHT
@@ -37,20 +36,8 @@ if TYPE_CHECKING:
     from omma.online.learner import OnlineClassifier
 
 Id = str | int
+# What Python raises where a learner is made of a spoiled file.
 SPOILED = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
-
-
-@contextmanager
-def told(subject: str, verdict: str) -> Iterator[None]:
-    """Turn whatever a spoiled file makes Python raise into one sentence."""
-    try:
-        yield
-    except SPOILED as error:
-        if isinstance(error, ValueError) and subject in str(error):  # it says so already
-            raise
-        reason = " ".join(str(error).split())[:400]
-        reason = f"it has no {reason}" if isinstance(error, KeyError) else reason
-        raise ValueError(f"{subject} {verdict}: {reason}") from error
 
 
 # Records
@@ -180,58 +167,54 @@ class Event(NamedTuple):
 
 def encode(event: Event, m: int) -> bytes:
     """An event as bytes."""
-    kind = event.kind
+    kind, parts = event.kind, []
     if kind == NAMED:
         return kind + _with_length(json.dumps(event.names).encode())
     if any(row.audit for row in event.rows):
         audits = np.array([row.audit for row in event.rows], dtype="<f8")
-        plain = event._replace(rows=[row._replace(audit=0.0) for row in event.rows])
-        return SEEN + _with_length(audits.tobytes()) + encode(plain, m)
+        parts = [SEEN, _with_length(audits.tobytes())]
     # Where labels are unknown, each row says which; such an event has a small letter.
     # A row that was counted without any label has an empty part in their place.
     is_partial = kind != DECIDED and any(
         isinstance(row.labels, PartlyKnown) or (row.labels is None and kind == LABELLED)
         for row in event.rows
     )
-    parts = [kind.lower() if is_partial else kind]
+    parts.append(kind.lower() if is_partial else kind)
     for key, decision, labels, weight, _ in event.rows:
         assert decision is not None
-        if kind == COUNTED:
-            parts.append(_with_length(pack(decision, m, weight=weight)))
-        else:
-            parts.append(_with_length(json.dumps(key).encode()))
+        # Of a row without an id its decision comes first, in place of the id.
+        first = pack(decision, m, weight=weight) if kind == COUNTED else json.dumps(key).encode()
         if kind == DECIDED:
-            part = pack(decision, m, event.time)
+            second = pack(decision, m, event.time)
         elif kind == COUNTED and labels is None:
-            part = b""
+            second = b""
         else:
-            unknown = np.empty(0, dtype=np.int32)
+            unknown = NO_IDS
             if labels is None:
-                labels, unknown = np.zeros(m), np.arange(m, dtype=np.int32)
-                labels = np.empty(0, dtype=np.int32) if decision.is_sparse else labels
+                none = NO_IDS if decision.is_sparse else np.zeros(m)
+                labels, unknown = none, np.arange(m, dtype=np.int32)
             elif isinstance(labels, PartlyKnown):
                 labels, unknown = labels
-            part = pack(Decision(labels), m, event.time, weight)
+            second = pack(Decision(labels), m, event.time, weight)
             if is_partial:
-                part = _with_length(unknown.astype("<i4", copy=False).tobytes()) + part
-        parts.append(_with_length(part))
+                second = _with_length(unknown.astype("<i4", copy=False).tobytes()) + second
+        parts += [_with_length(first), _with_length(second)]
     return b"".join(parts)
 
 
 def decode(content: bytes, m: int) -> Event:
     """The event of some bytes."""
+    audits: list[float] | None = None
     if content[:1] == SEEN:
         part, place = _part(content, 1)
-        audits, event = np.frombuffer(part, "<f8").tolist(), decode(content[place:], m)
-        if event.kind not in (LABELLED, COUNTED) or any(row.audit for row in event.rows):
-            raise ValueError("labels seen where predicted, of an event without labels")
+        audits, content = np.frombuffer(part, "<f8").tolist(), content[place:]
         if not all(audit == -1.0 or 1.0 <= audit <= MOST_AUDIT_WEIGHT for audit in audits):
             raise ValueError("an audit of another weight than audits have")
-        pairs = zip(event.rows, audits, strict=True)
-        return event._replace(rows=[row._replace(audit=audit) for row, audit in pairs])
     kind, is_partial = content[:1].upper(), content[:1].islower()
     if kind not in (DECIDED, LABELLED, COUNTED, NAMED) or content[:1] in (b"d", b"n"):
         raise ValueError(f"an event of the unknown kind {content[:1]!r}")
+    if audits is not None and kind not in (LABELLED, COUNTED):
+        raise ValueError("labels seen where predicted, of an event without labels")
     parts, place = [], 1
     while place < len(content):
         part, place = _part(content, place)
@@ -239,9 +222,10 @@ def decode(content: bytes, m: int) -> Event:
     if kind == NAMED:
         return Event(kind, [], names=read_names("a journal", parse_json("names", parts[0]), m))
     rows, time = [], 0.0
-    for first, second in zip(parts[::2], parts[1::2], strict=True):
+    firsts, seconds = parts[::2], parts[1::2]
+    audits = [0.0] * len(firsts) if audits is None else audits
+    for first, second, audit in zip(firsts, seconds, audits, strict=True):
         key, decision, labels, weight = None, None, None, 1.0
-        # Of a row without an id its decision comes first, in place of the id.
         if kind == COUNTED:
             decision, _, weight = unpack(first, m, check=True)
         else:
@@ -254,7 +238,7 @@ def decode(content: bytes, m: int) -> Event:
             labels = laid_out.prediction
             labels = labels if laid_out.is_sparse else labels.astype(np.float64)
             labels = _known_labels(labels, np.frombuffer(unknown, "<i4").astype(np.int32), m)
-        rows.append(EventRow(key, decision, labels, weight))
+        rows.append(EventRow(key, decision, labels, weight, audit))
     return Event(kind, rows, time)
 
 
@@ -353,7 +337,7 @@ def read(
         is_known = isinstance(content, dict) and content.get("format") in (FORMAT, FIRST_FORMAT)
         if not is_known or {"policy", "n_labels"} - set(content):
             raise ValueError(f"{path} is not an {KIND} of the format {FORMAT}")
-        with told(str(path), f"is not a whole {KIND}"):
+        with npz.told(str(path), f"is not a whole {KIND}", SPOILED):
             learner, entry = _learner(cls, archive, content, metric), content.get("journal")
             if entry is not None and (type(entry) is not dict or set(entry) != JOURNAL_FIELDS):
                 raise ValueError(f"journal must have {sorted(JOURNAL_FIELDS)}")

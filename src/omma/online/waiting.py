@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from omma import npz
 from omma._validate import check_number, check_positive_int, repeated, shown
-from omma.online.codec import HEAD, Decision, Id, pack, told, unpack
+from omma.online.codec import HEAD, SPOILED, Decision, Id, pack, unpack
 
 LONGEST_ID = 1_000  # characters: memory is bounded by the number of rows only if ids are, too
 WIDEST_ID = 2**128  # as large as a UUID
@@ -256,7 +257,7 @@ class Waiting:
         >>> again.get(7).eta
         array([0.9, 0.2])
         """
-        with told("the decisions that wait", "are damaged"):
+        with npz.told("the decisions that wait", "are damaged", SPOILED):
             kinds = {"ids": "u", "gone": "u", "records": "u", "ends": "i", "numbers": "f"}
             for name, kind in kinds.items():
                 array = arrays[name]
