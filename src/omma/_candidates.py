@@ -47,18 +47,15 @@ def warn_of_rows(
     return bool(short)
 
 
-def candidates_of(row: Any) -> int:
-    """How many labels of a row have a probability above zero; a pair is ids and values."""
-    values = row[1] if isinstance(row, tuple) else row
-    return int(np.count_nonzero(values))
-
-
-def warn_of_row(owner: str, candidates: int, k: int) -> None:
-    """The same for the row of a learner."""
-    warnings.warn(
-        f"a row of {owner} has {candidates} labels of probability above 0, fewer than k={k}, and "
-        f"the lowest other labels fill up to {k}: use at_most={k} in place of k={k} to predict "
-        "only labels that are probable at all (this is said once)",
-        UserWarning,
-        stacklevel=5,
-    )
+def warn_of_row(owner: str, row: Any, k: int, stacklevel: int = 3) -> bool:
+    """The same for the row of a learner; of a sparse one, a pair of ids and values."""
+    candidates = int(np.count_nonzero(row[1] if isinstance(row, tuple) else row))
+    if candidates < k:
+        warnings.warn(
+            f"a row of {owner} has {candidates} labels of probability above 0, fewer than k={k}, "
+            f"and the lowest other labels fill up to {k}: use at_most={k} in place of k={k} to "
+            "predict only labels that are probable at all (this is said once)",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    return candidates < k

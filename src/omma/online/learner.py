@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from omma._candidates import candidates_of, warn_of_row, warn_of_rows
+from omma._candidates import warn_of_row, warn_of_rows
 from omma._types import Arrays, Decisions, Frame, SparseMatrix
 from omma._validate import check_positive_int, shown
 from omma.certificate import Certificate, Gap
@@ -250,8 +250,6 @@ class OnlineClassifier:
         >>> omma.OnlineClassifier(policy, 2, names=["cat", "dog"]).decide([0.3, 0.7])
         array([0, 1], dtype=int8)
         """
-        if self._candidate_checks:
-            self._check_candidates(eta)
         if id is None and ids is None:
             self._last, answer = self._decide(eta)
             return answer
@@ -589,22 +587,6 @@ class OnlineClassifier:
 
     # How rows are decided
 
-    def _check_candidates(self, eta: Any) -> None:
-        """Say once where a budget exceeds the candidates; only the first rows are looked at."""
-        k = self.policy.budget
-        self._candidate_checks -= 1
-        values = open_table("predict", "eta", eta).values
-        if not sparse.issparse(values):
-            values = plain_array("eta of predict", values, hint="")
-        if k is None or values.dtype.kind not in "fiub":
-            return
-        if values.ndim == 2 and values.shape[1] == self.n_labels:
-            if warn_of_rows("predict", read_probabilities("predict", values), k, stacklevel=5):
-                self._candidate_checks = 0
-        elif values.shape == self._row_shape and (candidates := candidates_of(values)) < k:
-            self._candidate_checks = 0
-            warn_of_row("predict", candidates, k)
-
     def _decide(self, eta: Any) -> tuple[Decision, Any]:
         """Decide one row or several: what waits for labels, and the answer in eta's own kind.
 
@@ -621,6 +603,8 @@ class OnlineClassifier:
             and eta.flags.carray
         ):  # the usual case: nothing is to be converted
             prediction = self._engine.decide(eta)
+            if self._candidate_checks:
+                self._check_candidates(eta, eta)
             row = eta.copy() if keeps else None
             # As Decision(prediction, row), without the time that its defaults take.
             return tuple.__new__(Decision, (prediction, row, False, None, None)), prediction.copy()
@@ -648,11 +632,28 @@ class OnlineClassifier:
             is_number = m == 1 and np.ndim(values) == 0
             answer = np.int8(prediction[0]) if is_number else prediction.copy()
             copied = row.copy()
+        if self._candidate_checks:
+            self._check_candidates(row, values)
         # Names that a frame brings are the learner's once a row is learned.
         names = table.names if table.is_named else None
         eta_to_learn = copied if keeps else None
         decision = Decision(prediction, eta_to_learn, table.is_reordered, names, table.index)
         return decision, table.restore_type(answer)
+
+    def _check_candidates(self, row: Any, values: Any) -> None:
+        """Say once where a budget exceeds the candidates; only the first rows are looked at.
+
+        Where there is no single row, ``values`` are those of several.
+        """
+        k: Any = self.policy.budget
+        left, self._candidate_checks = self._candidate_checks - 1, 0
+        # The caller of ``predict`` is five calls above.
+        if row is None:
+            is_short = warn_of_rows("predict", read_probabilities("predict", values), k, None, 6)
+        else:
+            is_short = warn_of_row("predict", row, k, stacklevel=6)
+        if not is_short:
+            self._candidate_checks = left
 
     def _rows(self, owner: str, decision: Decision) -> list[Decision]:
         """A decision on a matrix as one on each of its rows."""
