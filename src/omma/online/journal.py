@@ -45,9 +45,10 @@ TRIES = 10  # snapshots that may be replaced by newer ones while they are read
 MARK = b"\xf7omj"
 HEAD = struct.Struct("<4sIIQ")  # mark, checksum, length, number
 FIRST_HEAD = struct.Struct("<II")  # of the first version: length, and a checksum of it and content
-KINDS = b"DLCNlc{"  # what records of the first version begin with
 LONGEST = 1 << 30  # bytes of a record
-CHUNK = 1 << 20
+# Where a record may begin. The first version had no marks: it shows by how its content begins.
+START = re.compile(re.escape(MARK))
+FIRST_START = re.compile(rb"(?=.{8}[DLCNlc{])", re.DOTALL)
 
 
 # Logs
@@ -146,12 +147,17 @@ class Reader:
 
     def sound_behind(self, place: int) -> Iterator[Record]:
         """Every whole record that begins behind a byte, whatever stands between them."""
+        start = FIRST_START if self.is_first_version else START
         with self.path.open("rb") as file:
-            while (place := self._candidate(file, place + 1)) >= 0:
-                record = self._record(file, place)
+            behind = end = place + 1
+            file.seek(behind)
+            for match in start.finditer(file.read()):
+                # What looks like a beginning inside of a whole record is none.
+                inside = behind + match.start() < end
+                record = None if inside else self._record(file, behind + match.start())
                 if record is not None:
                     yield record
-                    place = record.end - 1
+                    end = record.end
 
     def _next(self, file: BinaryIO) -> Record | None:
         """The record at the end of those that were read; None where that is not finished yet."""
@@ -187,23 +193,6 @@ class Reader:
         if len(content) < length or zlib.crc32(covered + content, self.salt) != checksum:
             return None
         return Record(number, content, place + len(head) + length)
-
-    def _candidate(self, file: BinaryIO, place: int) -> int:
-        """Where the next record may begin, from a byte on; -1 where there is none."""
-        while True:
-            file.seek(place)
-            chunk = file.read(CHUNK)
-            if self.is_first_version:  # it has no marks: look at how a content begins
-                skipped = FIRST_HEAD.size
-                at = next((i for i, kind in enumerate(chunk[skipped:]) if kind in KINDS), -1)
-            else:
-                skipped = len(MARK) - 1
-                at = chunk.find(MARK)
-            if at >= 0:
-                return place + at
-            if len(chunk) <= skipped:
-                return -1
-            place += len(chunk) - skipped
 
     def _head(self, file: BinaryIO, place: int) -> tuple[int, bytes]:
         file.seek(place)
@@ -271,9 +260,20 @@ class Log:
 # Folders
 
 
+def snapshot_path(folder: Path, generation: int) -> Path:
+    """Where a snapshot is."""
+    return folder / f"snapshot-{generation}.npz"
+
+
+def log_path(folder: Path, generation: int) -> Path:
+    """Where the log is that goes on from a snapshot."""
+    return folder / f"log-{generation}"
+
+
 def numbered(folder: Path, pattern: re.Pattern[str]) -> dict[int, Path]:
-    """The snapshots, or the logs, in a folder by their number."""
-    matches = [(pattern.fullmatch(path.name), path) for path in folder.iterdir()]
+    """The snapshots, or the logs, in a folder by their number; none where there is no folder."""
+    paths = list(folder.iterdir()) if folder.is_dir() else []
+    matches = [(pattern.fullmatch(path.name), path) for path in paths]
     return {int(match[1]): path for match, path in matches if match}
 
 
@@ -291,7 +291,8 @@ def _check_later(folder: Path, generation: int) -> None:
         if number <= generation:
             continue
         if number > generation + 1 or any(Reader(path).events()):
-            raise DamagedError(path, 0, f"there is no snapshot-{number}.npz, from which it goes on")
+            snapshot = snapshot_path(folder, number).name
+            raise DamagedError(path, 0, f"there is no {snapshot}, from which it goes on")
 
 
 def _header(entry: dict[str, Any], learner: OnlineClassifier) -> dict[str, Any]:
@@ -368,7 +369,7 @@ class Journal:
             self.learner = learner
             with learner._lock:
                 learner._journal = self
-                self._begin(0, secrets.token_hex(8), first=0)
+                self._begin(secrets.token_hex(8), first=0)
         except BaseException:
             self.close()
             raise
@@ -428,6 +429,7 @@ class Journal:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._process = os.getpid()
         self._log: Log | None = None
+        self._generation = -1  # of the snapshot; there is none yet
         self._calls = 0  # since the snapshot
         self._in_doubt = False  # whether disk and learner may differ: then nothing more is written
         with ExitStack() as locks:
@@ -449,7 +451,7 @@ class Journal:
             sync_folder(self.folder)
         if follower.entry is None:  # of the first version: a new snapshot makes it one of this
             first = 0 if reader is None else reader.number
-            self._begin(self._generation + 1, secrets.token_hex(8), first)
+            self._begin(secrets.token_hex(8), first)
         else:
             assert reader is not None
             self._identity = follower.entry["journal"]
@@ -517,31 +519,30 @@ class Journal:
         number = self._check_writable().number
         self._in_doubt = True
         yield
-        self._begin(self._generation + 1, self._identity, number)
+        self._begin(self._identity, number)
 
     def cut(self) -> None:
         """Save the learner as it is now, and begin a new log."""
         with self.learner._lock:
-            number, generation = self._check_writable().number, self._generation + 1
+            number = self._check_writable().number
+            snapshot = snapshot_path(self.folder, self._generation + 1)
             self._in_doubt = True
             try:
-                self._begin(generation, self._identity, number)
+                self._begin(self._identity, number)
             except BaseException:
                 # Without its snapshot the new log is none, and the old one goes on.
-                if not self._snapshot(generation).exists():
+                if not snapshot.exists():
                     self._in_doubt = False
                 raise
 
-    def _snapshot(self, generation: int) -> Path:
-        return self.folder / f"snapshot-{generation}.npz"
-
-    def _begin(self, generation: int, identity: str, first: int) -> None:
+    def _begin(self, identity: str, first: int) -> None:
         """A log first, then its snapshot: from the moment that this is there, both of them count.
 
         Neither is ever deleted from then on, but by the next snapshot. What is not needed any more
         is removed when all else is done, and again the next time if that fails.
         """
-        snapshot, path = self._snapshot(generation), self.folder / f"log-{generation}"
+        generation = self._generation + 1
+        snapshot, path = snapshot_path(self.folder, generation), log_path(self.folder, generation)
         entry = {"journal": identity, "generation": generation, "first": first}
         begin_log(path, _header(entry, self.learner))
         new_log, old_log = Log(Reader(path)), self._log
@@ -634,10 +635,9 @@ class Follower:
     def look(self, after: Callable[[OnlineClassifier], None] | None = None) -> OnlineClassifier:
         """The learner as it is now; ``after`` is called after each event that is done again."""
         for attempt in range(1, TRIES + 1):
-            generation = newest(self.folder) if self.folder.is_dir() else None
+            generation = newest(self.folder)
             if generation is None:
-                if self.folder.is_dir():
-                    _check_later(self.folder, -1)
+                _check_later(self.folder, -1)
                 raise FileNotFoundError(f"{self.folder} is not a folder with a journal")
             try:
                 return self._follow(generation, after)
@@ -681,9 +681,8 @@ class Follower:
 
     def _load(self, generation: int) -> tuple[OnlineClassifier, Reader | None]:
         """The learner of a snapshot, and its log; None where there is none to be read."""
-        snapshot = self.folder / f"snapshot-{generation}.npz"
+        snapshot, path = snapshot_path(self.folder, generation), log_path(self.folder, generation)
         learner, self.entry = codec.read(OnlineClassifier, snapshot, self.metric)
-        path = self.folder / f"log-{generation}"
         if self._stop(path) == 0:
             return learner, None
         if not path.exists():
