@@ -838,3 +838,13 @@ def test_sparse_and_dense_rows_in_turns_leave_nothing_behind(policy):
         dense.update(true)
     for name, one in turns.state.arrays().items():
         np.testing.assert_array_equal(one, dense.state.arrays()[name])
+
+
+def test_stats_of_costs_tell_of_the_first_rows():
+    learner = omma.OnlineClassifier(omma.OMMA(omma.metrics.costs(np.eye(3))), 3)
+    learner.predict([0.2, 0.5, 0.3])
+    learner.update(1)
+    assert learner.stats()["recent_value"] == learner.value == 1.0
+    learner.predict([0.2, 0.5, 0.3])
+    learner.update(2)
+    assert learner.stats()["recent_value"] == 0.0

@@ -476,7 +476,8 @@ class OnlineClassifier:
             now, before = (self.counts, self.rule), self._seen
             if before is None:
                 fresh = self.policy.init(self.n_labels)
-                before = (Counts.zeros(self.n_labels), self.policy.rule(fresh))
+                nothing = Counts.zeros(self.n_labels, matrix=self._pairs is not None)
+                before = (nothing, self.policy.rule(fresh))
             if not peek:
                 self._seen = now
             return stats_of(self, now, before)

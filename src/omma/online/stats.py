@@ -80,14 +80,13 @@ def recent_value(metric: Metric | None, now: Counts, before: Counts) -> float | 
     """The metric of the rows counted in between; None where there are none."""
     if metric is None or now.n <= before.n:
         return None
+    recent = now - before
     # Where shares of much have shrunk to little, rounding may leave less than nothing.
-    predicted = np.maximum(now.predicted - before.predicted, 0.0)
-    positive = np.maximum(now.positive - before.positive, 0.0)
-    tp = np.clip(now.tp - before.tp, 0.0, np.minimum(predicted, positive))
-    counts = Counts(tp, predicted, positive, now.n - before.n)
-    if now.matrix is not None and before.matrix is not None:
-        counts.matrix = np.maximum(now.matrix - before.matrix, 0.0)
-    return float(metric.value(counts))
+    recent.predicted, recent.positive = np.maximum((recent.predicted, recent.positive), 0.0)
+    recent.tp = np.clip(recent.tp, 0.0, np.minimum(recent.predicted, recent.positive))
+    if recent.matrix is not None:
+        recent.matrix = np.maximum(recent.matrix, 0.0)
+    return float(metric.value(recent))
 
 
 def most_moved(now: Rule, before: Rule) -> list[dict[str, Any]]:
