@@ -10,6 +10,7 @@ name has it before these, as in ``eta_data``.
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -75,14 +76,26 @@ def write(target: str | Path | BinaryIO, content: Mapping[str, Any], *, pack: bo
     save(target, **arrays)
 
 
+def to_bytes(content: Mapping[str, Any]) -> bytes:
+    """What ``write`` writes."""
+    file = io.BytesIO()
+    write(file, content)
+    return file.getvalue()
+
+
 @contextmanager
-def opened(path: str | Path, kind: str = ".npz file") -> Iterator[Archive]:
-    """The archive in a file; ``kind`` is what errors call a sound one."""
-    with Path(path).open("rb") as file:
+def opened(
+    path: str | Path, kind: str = ".npz file", content: bytes | None = None
+) -> Iterator[Archive]:
+    """The archive in a file; ``kind`` is what errors call a sound one.
+
+    ``content`` is that of a file which has been read already.
+    """
+    with Path(path).open("rb") if content is None else io.BytesIO(content) as file:
         with told(str(path), f"is not a sound {kind}"):
-            archive = zipfile.ZipFile(file)
+            size, archive = file.seek(0, io.SEEK_END), zipfile.ZipFile(file)
         with archive:
-            yield Archive(path, kind, archive)
+            yield Archive(path, kind, archive, size)
 
 
 @contextmanager
@@ -115,11 +128,11 @@ def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any], int]:
 class Archive:
     """Members of an open file, each read only when it is asked for, and checked then."""
 
-    def __init__(self, path: str | Path, kind: str, archive: zipfile.ZipFile) -> None:
+    def __init__(self, path: str | Path, kind: str, archive: zipfile.ZipFile, size: int) -> None:
         self.path = path
         self._verdict = f"is not a sound {kind}"
         self._archive = archive
-        self._budget = largest(path)  # bytes that members may unpack to, all together
+        self._budget = max(SMALL, TIMES * size)  # bytes of all members together
         self._members: dict[str, zipfile.ZipInfo] = {}
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")

@@ -196,7 +196,7 @@ class ParquetTable:
     def __init__(self, path: Path, file: BinaryIO, ids_by: str) -> None:
         self.path, self.ids_by = path, ids_by
         parquet = _pyarrow("pyarrow.parquet", path)
-        self._told = partial(told, f"{path} is not a sound Parquet file", PYARROW_ERRORS)
+        self._told = partial(told, str(path), "is not a sound Parquet file", PYARROW_ERRORS)
         with self._told():
             self._file = parquet.ParquetFile(file, page_checksum_verification=True)
             self._schema = self._file.schema_arrow

@@ -17,7 +17,7 @@ from omma._validate import shown
 from omma.batch_step import WorkerPart, handed_out, merged
 from omma.policies import Policy
 from omma.spark.columns import Columns, check_there, label_ids, read_columns
-from omma.spark.store import Saved, check_same
+from omma.spark.store import check_same
 from omma.spark.streaming import check_policy
 from omma.spark.work import PREDICTION, compiled_once, packed, unpacked
 from omma.state import State
@@ -186,8 +186,7 @@ class PerKey(StatefulProcessor):  # type: ignore[misc]
         options, content = stored
         state = unpacked(bytes(content))
         if options != self._options:  # the same words mean the same policy
-            saved = Saved(0, json.loads(options), state.m, state)
-            check_same(f"the key {shown(key[0])}", saved, self._policy, None)
+            check_same(f"the key {shown(key[0])}", json.loads(options), self._policy)
         return state
 
     def close(self) -> None:

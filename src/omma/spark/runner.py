@@ -64,8 +64,15 @@ class Runner:
 
     def _saved(self, number: int) -> Saved | None:
         saved = self.store.read(number)
-        if saved is not None:
-            check_same(self.store.checkpoint, saved, self.policy, self.columns.m)
+        if saved is None:
+            return None
+        checkpoint, m = self.store.checkpoint, self.columns.m
+        check_same(checkpoint, saved.policy, self.policy)
+        if m is not None and saved.m is not None and m != saved.m:
+            raise ValueError(
+                f"{checkpoint} has counts of {saved.m} labels, and {m} were asked for; use another "
+                "checkpoint"
+            )
         return saved
 
     def _is_done(self, number: int) -> bool:

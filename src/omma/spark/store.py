@@ -7,10 +7,8 @@ file takes its place when it is whole. What is torn nevertheless is told by its 
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import tempfile
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -88,13 +86,8 @@ class Store:
         path = f"{folder}/{batch}.npz"
         if system.get_file_info(path).type != fs.FileType.File:
             return None
-        if isinstance(system, fs.LocalFileSystem):
-            return _read(Path(path), batch)
-        # The reader of archives wants a file that it can seek in.
-        with tempfile.TemporaryDirectory() as room, system.open_input_stream(path) as stream:
-            copy = Path(room) / f"{batch}.npz"
-            copy.write_bytes(stream.read())
-            return _read(copy, batch)
+        with system.open_input_stream(path) as stream:
+            return _read(path, stream.read(), batch)
 
     def write(self, saved: Saved) -> None:
         """Keep the state after a batch, whole or not at all; then remove what it makes needless."""
@@ -107,17 +100,16 @@ class Store:
             "more": {"waiting": saved.waiting},
         }
         arrays = {} if saved.state is None else saved.state.arrays()
-        room = io.BytesIO()
-        npz.write(room, {"content": json.dumps(content), **arrays})
+        packed = npz.to_bytes({"content": json.dumps(content), **arrays})
         system, folder = self._place
         system.create_dir(folder, recursive=True)
         path = f"{folder}/{saved.batch}.npz"
         if isinstance(system, fs.LocalFileSystem):
             with replacing(path) as file:
-                file.write(room.getvalue())
+                file.write(packed)
         else:
             with system.open_output_stream(path) as stream:
-                stream.write(room.getvalue())
+                stream.write(packed)
         for batch in self.batches():
             if batch < saved.batch - KEPT:
                 system.delete_file(f"{folder}/{batch}.npz")
@@ -131,9 +123,9 @@ class Store:
                     system.delete_dir(entry.path)
 
 
-def _read(path: Path, batch: int) -> Saved:
+def _read(path: str, stored: bytes, batch: int) -> Saved:
     try:
-        with npz.opened(path, WHAT) as archive:
+        with npz.opened(path, WHAT, stored) as archive:
             content = archive.json("content")
             if not isinstance(content, dict) or content.get("format") != FORMAT:
                 raise ValueError(f"expected the format {FORMAT}, got {shown(content)}")
@@ -150,18 +142,13 @@ def _read(path: Path, batch: int) -> Saved:
         raise TornError(f"{path} is no whole {WHAT}: {error}") from error
 
 
-def check_same(checkpoint: str, saved: Saved, policy: Policy, m: int | None) -> None:
-    """Refuse a checkpoint that was made for something else; sums would mean nothing."""
-    options = json.loads(json.dumps(policy.to_json()))  # as it was stored: tuples are lists
-    for name, asked_for, stored in _differences(options, saved.policy):
+def check_same(place: str, stored: dict[str, Any], policy: Policy) -> None:
+    """Refuse a place with counts of another policy, as it was stored; sums would mean nothing."""
+    options = json.loads(json.dumps(policy.to_json()))  # as they were stored: tuples are lists
+    for name, asked_for, own in _differences(options, stored):
         raise ValueError(
-            f"{checkpoint} has counts of another policy: its {name} is {shown(stored)}, and "
+            f"{place} has counts of another policy: its {name} is {shown(own)}, and "
             f"{shown(asked_for)} was asked for; use another checkpoint"
-        )
-    if m is not None and saved.m is not None and m != saved.m:
-        raise ValueError(
-            f"{checkpoint} has counts of {saved.m} labels, and {m} were asked for; use another "
-            "checkpoint"
         )
 
 

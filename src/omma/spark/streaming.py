@@ -264,7 +264,7 @@ def load_state(
         available = f"{batches[0]} to {batches[-1]}" if batches else "none"
         raise ValueError(f"{checkpoint} must have {expected}, got {available}")
     if policy is not None:
-        check_same(str(checkpoint), saved, policy, None)
+        check_same(str(checkpoint), saved.policy, policy)
     state = restored(saved, policy)
     if state is None:
         raise ValueError(f"{checkpoint} must have a state, got no row in {saved.batch + 1} batches")

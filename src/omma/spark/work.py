@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omma import npz
 from omma.batch_step import WorkerPart, settled
 from omma.policies import Policy
 from omma.rows.batch import Batch
@@ -24,6 +25,7 @@ if sys.platform != "win32":
 
 _DONE: set[Any] = set()  # kinds of batches that this process has run
 PREDICTION, DELTA = "prediction", "delta"  # columns that workers add
+DELTA_ALONE = pa.schema([(DELTA, pa.binary())])
 
 
 @contextmanager
@@ -63,24 +65,27 @@ def decide_rows(
     ``arrays`` are those of the state that all rows are decided on. Columns to ``keep`` go with each
     decision; where it is None, only what is counted comes back.
     """
-    part, schema = WorkerPart(policy, State.from_arrays(arrays)), None
+    part = WorkerPart(policy, State.from_arrays(arrays))
+    schema = DELTA_ALONE
     for batch in batches:
         if not batch.num_rows:
             continue
-        schema = batch.schema
         with compiled_once(policy, columns):
             predictions = part.decide(*columns.read(batch))
         if keep is not None:
             decided = {name: batch.column(name) for name in keep}
             decided[PREDICTION] = label_ids(predictions)
             decided[DELTA] = pa.nulls(batch.num_rows, pa.binary())
-            yield pa.RecordBatch.from_pydict(decided)
-    if part.delta is not None and schema is not None:
-        last = {name: pa.nulls(1, schema.field(name).type) for name in keep or ()}
-        if keep is not None:
-            last[PREDICTION] = pa.nulls(1, pa.list_(pa.int32()))
-        last[DELTA] = pa.array([packed(part.delta)], pa.binary())
-        yield pa.RecordBatch.from_pydict(last)
+            rows = pa.RecordBatch.from_pydict(decided)
+            schema = rows.schema
+            yield rows
+    if part.delta is not None:
+        yield _delta_row(part.delta, schema)
+
+
+def _delta_row(delta: State, schema: Any) -> Any:
+    """One row with what was counted, of which all else is null."""
+    return pa.RecordBatch.from_pylist([{DELTA: packed(delta)}], schema=schema)
 
 
 def count_late(
@@ -97,7 +102,7 @@ def count_late(
             delta = settled(policy, state, eta, y, decided)
         total = delta if total is None else total + delta
     if total is not None:
-        yield pa.RecordBatch.from_pydict({DELTA: pa.array([packed(total)], pa.binary())})
+        yield _delta_row(total, DELTA_ALONE)
 
 
 def decide_by_rule(
@@ -113,10 +118,7 @@ def decide_by_rule(
 
 def packed(state: State) -> bytes:
     """A state on its way to the driver."""
-    room = io.BytesIO()
-    arrays: dict[str, Any] = state.arrays()
-    np.savez(room, **arrays)
-    return room.getvalue()
+    return npz.to_bytes(state.arrays())
 
 
 def unpacked(content: bytes) -> State:
