@@ -23,6 +23,7 @@ from omma.policies import Policy
 from omma.policies.base import check_task, fit_first
 from omma.rows.arrays import NO_ROWS, SparseProbabilities
 from omma.rows.batch import Batch
+from omma.rows.frames import ARRAY
 from omma.rows.labels import TrueLabels
 from omma.trace import History, Snapshots, Trace, Values
 from omma.unseen import check_policy, check_seen, read_audited
@@ -112,7 +113,12 @@ def replay(
         )
     if seed is not None:
         check_seed("replay", seed)
-    judged_by = _judge(policy, metric)
+    judged_by = policy.objective if metric is None else find_metric(metric)
+    if judged_by is None:
+        raise ValueError(
+            f"metric of replay must be given for {policy!r}, which has none of its own: "
+            "pass metric='macro_f1' or another"
+        )
     batch = Batch.read("replay", eta, y, weights, policy.names)
     # Limits may name labels: with names known, they are about places.
     policy = policy.for_names(batch.names)
@@ -169,11 +175,14 @@ def replay(
             if look is None:
                 values = replace(values, later=Snapshots(done.snapshots, done.snapshot_rows))
         history = History(places, values, looks)
+    decided = done.predictions if predictions else None
+    if predictions and batch.restore_type is not ARRAY:  # but a frame or a tensor
+        decided = batch.restore_type(decided)
     trace = Trace(
         policy,
         judged_by,
         counts,
-        batch.restore_type(done.predictions) if predictions else None,
+        decided,
         history,
         done.state,
         done.seconds,
@@ -194,17 +203,6 @@ def _certified(
             certificate.replay(batch, rows[begin : begin + step])
         looks.append(certificate.look())
     return tuple(looks)
-
-
-def _judge(policy: Policy, metric: str | Metric | None) -> Metric:
-    if metric is not None:
-        return find_metric(metric)
-    if policy.objective is None:
-        raise ValueError(
-            f"metric of replay must be given for {policy!r}, which has none of its own: "
-            "pass metric='macro_f1' or another"
-        )
-    return policy.objective
 
 
 def _engine(policy: Policy, judged_by: Metric, batch: Batch) -> Engine:

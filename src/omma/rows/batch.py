@@ -26,6 +26,7 @@ from omma.rows.arrays import (
 )
 from omma.rows.frames import (
     ARRAY,
+    OURS,
     Names,
     OutputType,
     check_same_rows,
@@ -140,21 +141,23 @@ class Batch:
         """``of`` for a caller that messages name as ``owner``; a batch is returned as it is."""
         if isinstance(eta, Batch):
             return _passed_on(owner, eta, names, {"y": y, "weights": weights, "known": known})
-        names = None if names is None else tuple(str(name) for name in names)
-        table = open_table(owner, "eta", eta, names)
-        # Names of labels come from the caller, from eta or from y, whichever has them first.
-        true = open_table(owner, "y", y, table.names)
-        check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
-        names, y = true.names, true.values
-        classes = None
-        if names is not None:
-            y, classes = read_classes(owner, true, table.is_reordered)
-        rows = read_probabilities(owner, table.values)
+        restore_type, classes = ARRAY, None
+        # Arrays have neither names nor an index.
+        if names is not None or not (isinstance(eta, OURS) and isinstance(y, OURS)):
+            names = None if names is None else tuple(str(name) for name in names)
+            table = open_table(owner, "eta", eta, names)
+            # Names of labels come from the caller, from eta or from y, whichever has them first.
+            true = open_table(owner, "y", y, table.names)
+            check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
+            eta, y, names, restore_type = table.values, true.values, true.names, table.restore_type
+            if names is not None:
+                y, classes = read_classes(owner, true, table.is_reordered)
+        rows = read_probabilities(owner, eta)
         labels = None
         if y is not None:
             labels = read_labels(owner, y, rows.n, rows.m, known=known, listed=rows.is_sparse)
         weights = read_weights(owner, weights, rows.n)
-        return cls(rows, labels, weights, names, table.restore_type, classes)
+        return cls(rows, labels, weights, names, restore_type, classes)
 
     @property
     def values(self) -> Any:

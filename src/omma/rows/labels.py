@@ -174,7 +174,8 @@ def read_labels(
     Labels that are NaN, or not ``known``, are unknown. ``listed`` converts indicators to lists of
     ids, which kernels read beside sparse rows.
     """
-    if is_label_sets(y):
+    # An array of numbers holds no sets.
+    if (not isinstance(y, np.ndarray) or y.dtype.kind == "O") and is_label_sets(y):
         y = indicators_of_sets(owner, parameter, y, None, m)
     is_sparse, missing = sparse.issparse(y), None
     if is_sparse:
