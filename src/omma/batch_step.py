@@ -116,7 +116,7 @@ def count_batch(
     A batch goes on from the calibration and the decay of the state; its limits move no prices.
     Rows whose labels come ``late`` were counted without them before.
     """
-    delta = plan.start(state.m)
+    delta = State.start(plan, state.m)
     if delta.calibration and state.calibration:
         delta.calibration.fill(state.calibration.arrays())
     delta.pace = None if state.pace is None else state.pace.copy()

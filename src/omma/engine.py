@@ -73,6 +73,11 @@ class Engine:
         self.state, self.m = state, state.m
         self.bind(plan)
 
+    @classmethod
+    def start(cls, plan: Plan, m: int) -> Engine:
+        """An engine on a state that has counted nothing."""
+        return Engine(plan, State.start(plan, m))
+
     def bind(self, plan: Plan) -> None:
         """Look where the numbers of the state lie, and decide by a plan from now on."""
         state = self.state

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.calibrate import SQUASH, SURE
+from omma.kernels.calibrate import SURE
 from omma.kernels.gains import compiled
-from omma.kernels.limits import MEAN
 from omma.kernels.objectives import (
     CostMatrix,
     FixedRules,
@@ -21,9 +20,7 @@ from omma.kernels.objectives import (
     sign_form,
 )
 from omma.kernels.select import selector_address
-from omma.sliding_window import SlidingWindow
-from omma.state import State
-from omma.state_parts import Curve, Prices
+from omma.state_parts import Curve
 
 NOTHING = Nothing(0.0)
 
@@ -107,24 +104,6 @@ class Plan:
         forgets = self.growth is not None or self.window is not None
         used = {"labels": self.soft, "known": self.shrinkage is not None, "judged": forgets}
         return tuple(name for name in used if used[name])
-
-    def start(self, m: int) -> State:
-        """The state before the first row."""
-        state = State(
-            m,
-            self.sets,
-            calibrated=self.calibrated,
-            pace=None if self.growth is None else np.array([1.0, self.growth, 0.0]),
-            window=None if self.window is None else SlidingWindow.start(self.window),
-        )
-        if self.limits is not None:
-            has_rates = bool((self.limits.kinds == MEAN).any())
-            state.prices = Prices.start(len(self.limits.labels), rates=has_rates)
-        if state.shared is not None:
-            state.shared[SQUASH] = self.squash
-        if self.settled is not None and state.calibration is not None:
-            state.calibration.take(*self.settled)
-        return state
 
 
 def fixed_plan(

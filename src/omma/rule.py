@@ -227,7 +227,7 @@ class Rule:
         decisions = self._decide_few(rows)
         if decisions is None:
             plan = self.plan
-            engine = Engine(plan, plan.start(self.m))
+            engine = Engine.start(plan, self.m)
             decisions = engine.replay("Rule.predict", Batch(rows)).predictions
         return table.restore_type(decisions[0] if is_row else decisions)
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, TRUST
+from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, SQUASH, TRUST
 from omma.kernels.layout import (
     BIAS,
     ENTRIES,
@@ -40,8 +40,11 @@ from omma.kernels.layout import (
     UNSEEN,
     N,
 )
+from omma.kernels.limits import MEAN
+from omma.plan import Plan
 from omma.sliding_window import SlidingWindow
 from omma.state_parts import (
+    UNLEARNED,
     Array,
     Calibration,
     CountSet,
@@ -130,19 +133,40 @@ class State:
         m: int,
         sets: Iterable[str] = (),
         *,
-        calibrated: bool = False,
         partial: bool = False,
+        shared: Array | None = None,
         pace: Array | None = None,
         prices: Prices | None = None,
         window: SlidingWindow | None = None,
         audits: Array | None = None,
     ) -> None:
         self.m, self.sets, self.partial, self.audits = m, tuple(sets), partial, audits
-        self.pace, self.prices, self.window = pace, prices, window
-        # Numbers of calibration that belong to no label; those of a label are in its columns.
-        self.shared = Calibration.start(0).shared if calibrated else None
+        # Of calibration, ``shared`` has the numbers that belong to no label.
+        self.shared, self.pace, self.prices, self.window = shared, pace, prices, window
         self.columns, self.set_totals = np.empty((0, padded(m))), np.zeros((SETS, TOTALS))
         self._lay_out()
+
+    @classmethod
+    def start(cls, plan: Plan, m: int) -> State:
+        """What a plan counts, before the first of rows with m labels."""
+        shared = prices = None
+        if plan.calibrated:
+            shared = UNLEARNED.copy()
+            shared[SQUASH] = plan.squash
+        if plan.limits is not None:
+            has_rates = bool((plan.limits.kinds == MEAN).any())
+            prices = Prices.start(len(plan.limits.labels), rates=has_rates)
+        state = State(
+            m,
+            plan.sets,
+            shared=shared,
+            pace=None if plan.growth is None else np.array([1.0, plan.growth, 0.0]),
+            prices=prices,
+            window=None if plan.window is None else SlidingWindow.start(plan.window),
+        )
+        if plan.settled is not None and state.calibration is not None:
+            state.calibration.take(*plan.settled)
+        return state
 
     def widened(self, m: int) -> State:
         """The same with room for m labels, of which the further ones have occurred in no row.
@@ -270,8 +294,8 @@ class State:
         state = cls(
             arrays["cells"].shape[1],
             [name for name in SETS_BESIDE if f"{name}_cells" in arrays],
-            calibrated="calibration_shared" in arrays,
             partial=any(name.endswith("missed") for name in arrays),
+            shared=UNLEARNED.copy() if "calibration_shared" in arrays else None,
             pace=np.array(arrays["pace"]) if "pace" in arrays else None,
             prices=Prices(**{name: np.array(array) for name, array in prices.items()})
             if prices

@@ -47,6 +47,7 @@ Array = NDArray[Any]
 Curve = tuple[float, float, NDArray[np.float64], float]  # a, b, b_j, s of a rule
 IDENTITY = np.array([1.0, 1.0, 0.0])  # θ₀ = (a, e, b) that changes nothing
 HALF = np.triu_indices(3)  # where the curvature is stored: its upper half, row by row
+UNLEARNED = np.pad(IDENTITY, (0, SHARED - len(IDENTITY)))  # ``Calibration.shared`` at the start
 EARLIER = (
     "its calibration is that of an earlier release, which this one cannot continue: go on with "
     "that release, or start anew and replay the rows"
@@ -296,8 +297,7 @@ class Calibration(StatePart):
     @classmethod
     def start(cls, m: int, *, classes: bool = False) -> Calibration:
         """Nothing learned yet: probabilities pass as they are."""
-        shared = np.zeros(SHARED)
-        shared[SLOPE] = shared[BETWEEN] = 1.0
+        shared = UNLEARNED.copy()
         shared[SQUASH] = STRAIGHT if classes else SURE
         return cls(shared, *np.zeros((4, m)))
 

@@ -123,7 +123,7 @@ class Certificate:
         """Add the values of rows, each decided by the tangent."""
         slope, offset, _ = self.weights
         plan = fixed_plan(slope, offset, self.shadow.budget)
-        engine = Engine(plan, plan.start(self.state.m))
+        engine = Engine.start(plan, self.state.m)
         # The best decision on the tangent is that of Eq. (3), at the weights of the tangent.
         sums = (self.weights, self.intercept, self.sums[-1])
         if is_sparse:

@@ -81,8 +81,7 @@ class Auto(Maximizer):
             squash=STRAIGHT if self.objective.multiclass else SURE,
         )
 
-    def plan(self, m: int) -> Plan:
-        return self.limited_plan(self._plan, m)
+    plan = Maximizer.limited_plan
 
 
 def objective_of(metric: Metric, exact: bool = False) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -81,12 +82,24 @@ class Policy(ABC):
 
     def init(self, m: int) -> Any:
         """The state before the first of rows with m labels."""
-        self.check_labels(m)
-        return self.plan(m).start(m)
+        self._check_once(m)
+        return State.start(self.kept_plan(m), m)
+
+    # For the last number of labels: engines and states are made again and again.
+
+    @cached_property
+    def kept_plan(self) -> Callable[[int], Plan]:
+        """``plan``, which is made once."""
+        return lru_cache(maxsize=1)(self.plan)
+
+    @cached_property
+    def _check_once(self) -> Callable[[int], None]:
+        """``check_labels``, which is asked once."""
+        return lru_cache(maxsize=1)(self.check_labels)
 
     def engine(self, state: Any) -> Engine:
         """An engine that decides, learns and replays rows on a state."""
-        return Engine(self.plan(state.m), state)
+        return Engine(self.kept_plan(state.m), state)
 
     def predict(self, state: Any, eta: Any) -> Any:
         """Decide one row: indicators for an array, label ids for a sparse row."""
@@ -160,7 +173,7 @@ class Policy(ABC):
 
         One that is to be deployed has ``settled`` prices.
         """
-        plan = self.plan(state.m)
+        plan = self.kept_plan(state.m)
         # α and −β of each label, Eq. (6) of the paper.
         slope, offset = Engine(plan, state).rule(settled=settled)
         # Before the first label there is no curve: probabilities pass as they are.
@@ -180,6 +193,15 @@ class Policy(ABC):
                 value = [part.to_json() for part in value]
             content[option.name] = value.to_json() if hasattr(value, "to_json") else value
         return content
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The options; what was worked out of them may be compiled, and is so again."""
+        kind = type(self)
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(kind, name, None), cached_property)
+        }
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -354,8 +376,14 @@ class Maximizer(Policy):
                 f"{self.at_most}"
             )
 
-    def limited_plan(self, plan: Plan, m: int) -> Plan:
+    @property
+    def _plan(self) -> Plan:
+        """Of a policy that takes limits, the plan without them: they need the number of labels."""
+        raise NotImplementedError
+
+    def limited_plan(self, m: int) -> Plan:
         """The plan with the policy's limits."""
+        plan = self._plan
         if not self.limits:
             return plan
         # Limits on single labels need their places, and averages over labels their number.
@@ -382,10 +410,6 @@ class Maximizer(Policy):
             or getattr(self, option.name) != option.default
         ]
         return f"{type(self).__name__}({', '.join(options)})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The options; what was worked out of them may be compiled, and is so again."""
-        return {option.name: getattr(self, option.name) for option in fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, repr=False)

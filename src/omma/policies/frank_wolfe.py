@@ -239,8 +239,9 @@ def confusion_of(
 
     def confusion(slope: Vector, offset: Vector) -> State:
         plan = fixed_plan(slope, offset, k, soft=soft)
-        state = plan.start(batch.m)
-        Engine(plan, state).replay(owner, ready, rows, keep=False)
+        engine = Engine.start(plan, batch.m)
+        engine.replay(owner, ready, rows, keep=False)
+        state = engine.state
         if state.own.missed is not None:
             # Frank-Wolfe compares counts of several rules, which must be of as many rows.
             state.cells[...] = state.own.in_proportion

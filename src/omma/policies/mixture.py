@@ -125,7 +125,7 @@ class DrawsRules(Policy):
         rows, plan = read_probabilities(self.owner, eta), self.plan_of(state)
         picks = self.picks(state, fingerprints(rows))
         # On counts of its own: deciding changes nothing.
-        engine = Engine(plan, plan.start(state.m))
+        engine = Engine.start(plan, state.m)
         return engine.replay(self.owner, Batch(rows), stretches=[(0, rows.n, picks)]).predictions
 
     def rule(self, state: Any) -> Rule:

@@ -12,7 +12,7 @@ from omma.kernels.objectives import with_epsilon
 from omma.metrics.averages import is_minimum
 from omma.plan import Plan
 from omma.policies.auto import Auto, shrinkage_of
-from omma.policies.base import MetricPolicy
+from omma.policies.base import Maximizer, MetricPolicy
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,8 +99,7 @@ class OMMA(MetricPolicy):
             squash=STRAIGHT if self.objective.multiclass else SURE,
         )
 
-    def plan(self, m: int) -> Plan:
-        return self.limited_plan(self._plan, m)
+    plan = Maximizer.limited_plan
 
 
 def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) -> OMMA | Auto:

@@ -43,7 +43,9 @@ class PolicyWrapper(Policy):
     limits = _delegated("limits")
 
     def for_names(self, names: Names | None) -> Any:
-        return replace(self, policy=self.policy.for_names(names))  # type: ignore[type-var]
+        policy = self.policy.for_names(names)
+        # The same wrapper has its plan ready, another would make it again.
+        return self if policy is self.policy else replace(self, policy=policy)  # type: ignore[type-var]
 
     def check_labels(self, m: int) -> None:
         self.policy.check_labels(m)

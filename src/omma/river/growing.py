@@ -13,6 +13,7 @@ from omma.engine import Engine
 from omma.limits import LimitStatus, check_limits, limit_statuses
 from omma.online.codec import Decision
 from omma.policies import OMMA, Auto
+from omma.state import State
 from omma.state_parts import Prices
 
 NOISE = 1e-9  # by how much a probability may exceed one, for rounding
@@ -40,7 +41,7 @@ class GrowingCounts:
         self.policy = policy
         self.labels: tuple[Hashable, ...] = ()  # all met so far, in the order of the counts
         self._ids: dict[Hashable, int] = {}
-        self._state = replace(policy, subject_to=None).plan(0).start(0)
+        self._state = State.start(replace(policy, subject_to=None).plan(0), 0)
         self._engine: Engine | None = None  # of the present labels
         if policy.limits:
             means = any(limit.of == "macro_recall" for limit in policy.limits)

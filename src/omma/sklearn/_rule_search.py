@@ -167,7 +167,7 @@ class RuleSearch:
         """Decide a sample by one rule, and count its labels against the decisions."""
         # One compiled pass decides and counts; omma.replay would check everything once more.
         plan = rule.plan
-        engine = Engine(plan, plan.start(sample.m))
+        engine = Engine.start(plan, sample.m)
         run = engine.replay("MetricClassifier", sample)
         metric = self.policy.objective
         if metric.needs_matrix:  # a table of costs looks at pairs, which no state counts
