@@ -252,11 +252,13 @@ class Engine:
             longest = len(labels) + len(ids) + len(prediction)
             self._make_room(1, longest)
             memory, scratch = self._single_sparse(longest)
-            row = (labels, float64(values), ids, prediction)
+            row = (labels, np.asarray(values, np.float64), ids, prediction)
             single.learn_sparse(*row, *options, *scratch, *self.learning, *memory)
             return
         self._make_room(1, self.m)
-        values = NO_NUMBERS if eta is None or isinstance(eta, tuple) else float64(eta)
+        values = NO_NUMBERS
+        if eta is not None and not isinstance(eta, tuple):
+            values = np.asarray(eta, np.float64)
         indicators = NO_NUMBERS if true is None else true
         arguments = self.dense().learning
         if not single.learn_dense(values, indicators, prediction, *options, *arguments):
@@ -521,8 +523,3 @@ def gathered(state: State) -> Vector:
 def put_back(records: Vector, state: State) -> None:
     """Copy gathered numbers back to the columns of their state."""
     state.columns[:, : state.m] = records[: len(state.columns)]
-
-
-def float64(values: Any) -> Vector:
-    """Probabilities as 64-bit numbers: those of a file may have 32, and kernels do not look."""
-    return np.asarray(values if values.itemsize == 8 else values.astype(np.float64))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.layout import GROWTH, N
+from omma.kernels.layout import N
 from omma.kernels.window import (
     COLUMNS,
     END,
@@ -27,7 +27,7 @@ from omma.kernels.window import (
     TIMED,
     Recent,
 )
-from omma.state_parts import check_array, check_pace
+from omma.state_parts import check_pace
 
 Array = NDArray[Any]
 ROOM = 256  # entries that room is made for at least
@@ -155,8 +155,7 @@ class SlidingWindow:
         )
         if not fits:
             raise ValueError("the rows of a window do not fit together")
-        check_array("recent_pace", pace, self.pace.shape, signed=False)
-        if numbers[1] != self.length or pace[GROWTH] != self.pace[GROWTH]:
+        if numbers[1] != self.length:
             raise ValueError(
                 f"a state of this window must have {self.length} rows, got {numbers[1]}"
             )

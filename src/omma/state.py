@@ -184,14 +184,12 @@ class State:
         """Make all columns in use, with the numbers counted so far, and the views of them."""
         has_labels, has_judged = "labels" in self.sets, "judged" in self.sets
         # Columns in use lie before all others: with three million labels each takes 24 MB.
-        if self.audits is not None:
-            fields = FIELDS
-        elif self.partial or has_judged:
-            fields = UNSEEN
-        elif self.shared is not None:
-            fields = ENTRIES + 1
-        else:  # the sets in use are the first ones
-            fields = 3 * (1 + len(self.sets))
+        fields = max(
+            3 * (1 + len(self.sets)),  # the sets in use are the first ones
+            (ENTRIES + 1) * (self.shared is not None),
+            UNSEEN * (self.partial or has_judged),
+            FIELDS * (self.audits is not None),
+        )
         columns = aligned(fields, self.columns.shape[1])
         columns[: len(self.columns)] = self.columns
         self.columns, labels = columns, columns[:, : self.m]
@@ -338,14 +336,12 @@ class State:
 
     def check(self, arrays: dict[str, Array]) -> None:
         """Refuse arrays that are not those of such a state."""
-        parts = self._parts
-        # A state has these from the first row on whose labels were seen only where predicted.
-        if "unseen_cells" in arrays or "unseen_rows" in arrays:
-            parts["unseen_"] = Unseen(np.empty((3, self.m)), np.empty(2))
-        else:
-            parts.pop("unseen_", None)
-        for start, part in parts.items():
-            part.check(_under(start, arrays))
+        unseen = Unseen(np.empty((3, self.m)), np.empty(2))
+        for start, part in {**self._parts, "unseen_": unseen}.items():
+            own = _under(start, arrays)
+            # A state has these from the first row on whose labels were seen only where predicted.
+            if own or part is not unseen:
+                part.check(own)
         if self.pace is not None:
             check_pace(arrays.get("pace"), self.pace)
         if self.window is not None:

@@ -373,16 +373,24 @@ class Calibration(StatePart):
         diagonal = unit * np.array([START_SLOPE * variance, START_BETWEEN, START_INTERCEPT])
         return np.asarray(np.diag(diagonal))
 
-    def _pull(self, unit: float) -> NDArray[np.float64]:
-        """(H₀ + H)(θ − θ₀): what labels said of θ, weighed."""
-        pulled = (self._start(unit) + self._curvature()) @ (self.shared[:CURVES] - IDENTITY)
-        return np.asarray(pulled)
+    def _sums(self, unit: float) -> tuple[Array, Array]:
+        """What was learned as sums over rows: numbers of all labels, and of each label (4, m).
+
+        Estimates are weighed by their precision, with what was known before the first row:
+        (H₀ + H)(θ − θ₀) is in place of θ, and logits and their squares are about zero.
+        """
+        shared = self.shared.copy()
+        curvature = self._start(unit) + self._curvature()
+        shared[:CURVES] = curvature @ (self.shared[:CURVES] - IDENTITY)
+        shared[SPREAD] += self.entries @ self.mean**2
+        pull = (START_PRECISION * unit + self.precision) * self.bias
+        return shared, np.stack((pull, self.precision, self.entries * self.mean, self.entries))
 
     def combined(self, other: Calibration, sign: float, unit: float = 1.0) -> Calibration:
         """Add or subtract (``sign``) what was learned elsewhere.
 
-        Each side is weighed by its curvature, as estimates are by their precision. Both began at
-        θ₀ = (1, 1, 0) and b_j = 0, held there by H₀, which the variance of logits decides:
+        Both began at θ₀ = (1, 1, 0) and b_j = 0, held there by H₀, which the variance of logits
+        decides:
 
             θ = θ₀ + (H₀ + H₁ + H₂)⁻¹ [(H₀₁ + H₁)(θ₁ − θ₀) + (H₀₂ + H₂)(θ₂ − θ₀)]
 
@@ -390,40 +398,21 @@ class Calibration(StatePart):
         """
         if self.shared[TRUST] == 1.0:  # the curve of a rule, which is the same in both
             return Calibration(**{name: array.copy() for name, array in self.arrays().items()})
-        total = self._combined_means(other, sign)
-        curvature = self._curvature() + sign * other._curvature()
-        total.shared[CURVES:LABELLED] = curvature[HALF]
-        pull = self._pull(unit) + sign * other._pull(unit)
-        total.shared[:CURVES] = IDENTITY + np.linalg.solve(total._start(unit) + curvature, pull)
-        total.shared[LABELLED] = self.shared[LABELLED] + sign * other.shared[LABELLED]
+        pairs = zip(self._sums(unit), other._sums(unit), strict=True)
+        shared, (pull, precision, logits, entries) = (
+            mine + sign * theirs for mine, theirs in pairs
+        )
+        entries = np.maximum(entries, 0.0)
+        mean = np.divide(logits, entries, out=np.zeros(len(entries)), where=entries > 0.0)
+        bias = pull / (START_PRECISION * unit + precision)
+        total = Calibration(shared, bias, precision, mean, entries)
+        # A difference of sums may end below zero by rounding.
+        shared[COUNTED] = max(shared[COUNTED], 0.0)
+        shared[SPREAD] = max(shared[SPREAD] - entries @ mean**2, 0.0)
+        shared[SQUASH] = self.shared[SQUASH]
+        curvature = total._start(unit) + total._curvature()
+        shared[:CURVES] = IDENTITY + np.linalg.solve(curvature, shared[:CURVES])
         total.set_trust(unit)
-        # The same for each bias, which has a curvature of its own and no other number beside it.
-        begin = START_PRECISION * unit
-        total.precision = self.precision + sign * other.precision
-        pull_bias = (begin + self.precision) * self.bias
-        pull_bias = pull_bias + sign * (begin + other.precision) * other.bias
-        total.bias = pull_bias / (begin + total.precision)
-        return total
-
-    def _combined_means(self, other: Calibration, sign: float) -> Calibration:
-        """Weighted means of logits, and their spread; a difference undoes a sum.
-
-        W = W₁ + W₂ + Σ n₁ n₂ / (n₁ + n₂) (z̄₁ − z̄₂)² for the sum.
-        """
-        total = Calibration.start(len(self.bias))
-        total.shared[SQUASH] = self.shared[SQUASH]
-        total.entries = np.maximum(self.entries + sign * other.entries, 0.0)
-        total.shared[COUNTED] = max(self.shared[COUNTED] + sign * other.shared[COUNTED], 0.0)
-        is_counted = total.entries > 0.0
-        weight = np.where(is_counted, total.entries, 1.0)
-        mean = (self.entries * self.mean + sign * other.entries * other.mean) / weight
-        total.mean = np.where(is_counted, mean, 0.0)
-        # The two parts and their sum: for a difference, the sum is this one.
-        part, whole = (self, total) if sign > 0.0 else (total, self)
-        everything = np.where(whole.entries > 0.0, whole.entries, 1.0)
-        apart = part.entries * other.entries / everything * (part.mean - other.mean) ** 2
-        spread = self.shared[SPREAD] + sign * (other.shared[SPREAD] + float(apart.sum()))
-        total.shared[SPREAD] = max(spread, 0.0)
         return total
 
     def __add__(self, other: Calibration) -> Calibration:
