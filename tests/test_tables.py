@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
@@ -24,7 +25,7 @@ GRID = Grid(
 
 
 def test_markdown_is_aligned():
-    text = tables.to_markdown(GRID, seconds=True)
+    text = tables.to_markdown(replace(GRID, seconds=True))
     *lines, blank, note = text.split("\n")
     assert (blank, note) == ("", "A note.")
     assert len({cell_len(line) for line in lines}) == 1
@@ -52,7 +53,7 @@ def test_latex_marks_best_and_second():
 
 
 def test_the_terminal_shows_best_bold_and_second_italic():
-    table = tables.to_terminal(GRID, std=False)
+    table = tables.to_terminal(replace(GRID, std=False))
     styles = [[str(cell.style) for cell in column.cells] for column in table.columns[1:]]
     assert styles == [["italic", "bold", "bold"], ["italic", "dim", "bold"]]
     assert [cell.plain for cell in table.columns[2].cells] == ["10.00", "×", "20.00†"]
@@ -76,7 +77,7 @@ def test_a_table_of_texts_says_the_same_in_every_format(rows):
     assert [without_blanks(line) for line in lines] == [
         without_blanks(f"| {' | '.join(map(tables.markdown, row))} |") for row in rows
     ]
-    latex = tables.to_latex(grid, std=False, seconds=False).split("\n")
+    latex = tables.to_latex(grid).split("\n")
     assert latex[4] == r"  \begin{tabular}{lrr}"
     assert [without_blanks(line) for line in latex[8:-3]] == [
         without_blanks(f"{' & '.join(map(tables.latex, row))} \\\\") for row in rows

@@ -45,7 +45,8 @@ class GridEntry:
 class Grid:
     """The content of a table; ``notes`` are sentences to print under it.
 
-    ``head`` is the title of the column of names.
+    ``head`` is the title of the column of names; ``std`` and ``seconds`` say whether these are
+    shown beside each mean.
 
     >>> grid = Grid(("macro_f1",), ("OMMA", "OFO"), ((GridEntry(0.5),), (GridEntry(instead="×"),)))
     >>> print(to_markdown(grid))
@@ -60,6 +61,16 @@ class Grid:
     entries: tuple[tuple[GridEntry, ...], ...]
     notes: tuple[str, ...] = ()
     head: str = "policy"
+    std: bool = True
+    seconds: bool = False
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The text of each entry, without emphasis."""
+        return [
+            [content(entry, std=self.std, seconds=self.seconds) for entry in row]
+            for row in self.entries
+        ]
 
     def __str__(self) -> str:
         return to_text(self)
@@ -110,10 +121,10 @@ def plain(number: float) -> str:
     return f"{number:g}".replace("e-0", "e-").replace("e+0", "e")
 
 
-def content(entry: GridEntry, *, std: bool, seconds: bool) -> str:
+def content(entry: GridEntry, *, std: bool = True, seconds: bool = False) -> str:
     """The text of an entry, without emphasis.
 
-    >>> content(GridEntry(0.5, 0.01, 0.002), std=True, seconds=True)
+    >>> content(GridEntry(0.5, 0.01, 0.002), seconds=True)
     '50.00 ± 1.00 (2 ms)'
     """
     text = entry.shown
@@ -130,7 +141,7 @@ def content(entry: GridEntry, *, std: bool, seconds: bool) -> str:
     return text + PARTIAL if entry.partial else text
 
 
-def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table:
+def to_terminal(grid: Grid) -> Table:
     """A table for ``rich.console.Console().print``."""
     from rich import box
     from rich.markup import escape
@@ -143,11 +154,10 @@ def to_terminal(grid: Grid, *, std: bool = True, seconds: bool = False) -> Table
     table.add_column(escape(grid.head))
     for column in grid.columns:
         table.add_column(escape(column), justify="right")  # recall[fraud] is no markup
-    for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
-        cells = [content(entry, std=std, seconds=seconds) for entry in row]
+    for name, row, ranked in zip(grid.names, grid.texts, ranks(grid), strict=True):
         marked = [
             Text(text, style=styles.get(rank, dim.get(text, "")))
-            for text, rank in zip(cells, ranked, strict=True)
+            for text, rank in zip(row, ranked, strict=True)
         ]
         table.add_row(Text(name), *marked)
     return table
@@ -173,16 +183,16 @@ def fitting(grid: Grid, console: Console) -> Iterator[Table]:
 def to_text(grid: Grid) -> str:
     """Plain aligned text: nothing but columns, with a star at the best."""
     marks = ("{}  ", "{} *", "{}  ")  # as wide as a star, so that columns stay aligned
-    rows = _aligned(grid, str, marks, std=False, seconds=False)
+    rows = _aligned(replace(grid, std=False, seconds=False), str, marks)
     return "\n".join("  ".join(row).rstrip() for row in rows)
 
 
-def to_markdown(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
+def to_markdown(grid: Grid) -> str:
     """A table in GitHub's Markdown, its columns aligned; the notes are a paragraph under it."""
     from rich.cells import cell_len
 
     marks = ("{}", "**{}**", "*{}*")
-    head, *rows = _aligned(grid, markdown, marks, std=std, seconds=seconds)
+    head, *rows = _aligned(grid, markdown, marks)
     first, *others = ["-" * (cell_len(text) - 1) for text in head]
     rule = [f":{first}", *(f"{line}:" for line in others)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
@@ -191,18 +201,15 @@ def to_markdown(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
 
 def to_html(grid: Grid, title: str) -> str:
     """A table for notebooks, under its title; the notes are below."""
-    rows = (
-        (name, *(content(entry, std=True, seconds=False) for entry in entries))
-        for name, entries in zip(grid.names, grid.entries, strict=True)
-    )
+    rows = ((name, *texts) for name, texts in zip(grid.names, grid.texts, strict=True))
     head, notes, count = (grid.head, *grid.columns), " ".join(grid.notes), len(grid.names)
     return html_table(title, head, rows, count, notes, most=count)
 
 
-def to_latex(grid: Grid, *, std: bool = True, seconds: bool = False) -> str:
+def to_latex(grid: Grid) -> str:
     """A table for LaTeX with the package booktabs; the notes are its caption."""
     marks = ("{}", r"\textbf{{{}}}", r"\textit{{{}}}")
-    rows = _aligned(grid, latex, marks, std=std, seconds=seconds)
+    rows = _aligned(grid, latex, marks)
     head, *body = [f"    {' & '.join(row)} \\\\" for row in rows]
     places = "l" + "r" * len(grid.columns)
     return "\n".join(
@@ -239,16 +246,15 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _aligned(
-    grid: Grid, escape: Callable[[str], str], marks: tuple[str, str, str], **options: bool
+    grid: Grid, escape: Callable[[str], str], marks: tuple[str, str, str]
 ) -> list[list[str]]:
     """Head and rows as texts of one width a column; ``marks`` are formats of ranks 0, 1 and 2."""
     from rich.cells import cell_len  # of η̂ the hat takes no room
 
     rows = [[escape(grid.head), *(marks[0].format(escape(column)) for column in grid.columns)]]
-    for name, row, ranked in zip(grid.names, grid.entries, ranks(grid), strict=True):
+    for name, row, ranked in zip(grid.names, grid.texts, ranks(grid), strict=True):
         cells = zip(row, ranked, strict=True)
-        texts = (marks[rank].format(escape(content(entry, **options))) for entry, rank in cells)
-        rows.append([escape(name), *texts])
+        rows.append([escape(name), *(marks[rank].format(escape(text)) for text, rank in cells)])
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for line in rows:
         for place, text in enumerate(line):

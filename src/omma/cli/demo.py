@@ -64,7 +64,7 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
     console.print(about)
     half = len(METRICS)
     for metrics in (comparison.metrics[:half], comparison.metrics[half:]):
-        for table in fitting(replace(comparison, metrics=metrics).grid(), console):
+        for table in fitting(replace(comparison, metrics=metrics).grid(std=True), console):
             console.print(table)
     console.print(
         f"In %, the best in bold; × does not apply. The usual rule is a threshold of 0.5, or the "

@@ -149,7 +149,7 @@ class Cell(Runs):
     def __repr__(self) -> str:
         if not self.by_prior:
             return f"<{self.policy} on {self.metric}: {self.reason or 'not run'}>"
-        value = tables.content(GridEntry(self.mean, self.std), std=True, seconds=False)
+        value = tables.content(GridEntry(self.mean, self.std))
         return f"<{self.policy} on {self.metric}: {value} %{_with_prior(self.prior)}>"
 
 
@@ -236,15 +236,15 @@ class Comparison:
         ``std`` shows standard deviations, ``seconds`` the time of a replay, ``priors`` a row for
         every λ in place of the best one.
         """
-        return tables.to_terminal(self.grid(std, priors), std=std, seconds=seconds)
+        return tables.to_terminal(self.grid(std, priors, seconds))
 
     def to_markdown(self, *, std: bool = True, seconds: bool = False, priors: bool = False) -> str:
         """The table in Markdown; options are those of ``to_terminal``."""
-        return tables.to_markdown(self.grid(std, priors), std=std, seconds=seconds)
+        return tables.to_markdown(self.grid(std, priors, seconds))
 
     def to_latex(self, *, std: bool = True, seconds: bool = False, priors: bool = False) -> str:
         """The table in LaTeX (booktabs); options are those of ``to_terminal``."""
-        return tables.to_latex(self.grid(std, priors), std=std, seconds=seconds)
+        return tables.to_latex(self.grid(std, priors, seconds))
 
     def to_csv(self) -> str:
         """All runs with all priors, a line each, values as fractions and in full."""
@@ -255,7 +255,7 @@ class Comparison:
         pandas = require("pandas", "to_dataframe of Comparison needs", "pandas")
         return pandas.DataFrame(self.runs)
 
-    def grid(self, std: bool = False, priors: bool = False) -> Grid:
+    def grid(self, std: bool = False, priors: bool = False, seconds: bool = False) -> Grid:
         """The table before it is drawn, for those who draw it in their own way."""
         names, entries = [], []
         for policy in self.policies:
@@ -279,7 +279,9 @@ class Comparison:
             notes.append(
                 f"Stopped before all had run: {PARTIAL} some runs are missing, {MISSING} all are."
             )
-        return Grid(self.metrics, tuple(names), tuple(entries), tuple(notes))
+        return Grid(
+            self.metrics, tuple(names), tuple(entries), tuple(notes), std=std, seconds=seconds
+        )
 
     def plot(
         self, metric: str | None = None, *, title: str = "", everything: bool = False
