@@ -159,6 +159,7 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     free = scale * frontier.free[0], 100 * frontier.free[1]
     ax.plot(*free, "o", markerfacecolor="white", markersize=8, color=FIXED[0])
     beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 7), "ha": "left"}
+    # Without an upper bound the rate is highest: the point is at the right end of the picture.
     if limit.sign < 0:
         beside.update(xytext=(4, 7), ha="right")
     ax.annotate("without a limit", free, color=FIXED[0], **beside)

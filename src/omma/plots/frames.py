@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Greys of text, of lines in the background, and of axes: colours are for curves alone.
 INK, FAINT, AXIS = "#333333", "#e4e4e4", "#999999"
 LONGEST = 40  # letters of a label, its value included
 SIZE = 10.0  # points of the name at the end of a curve
@@ -65,6 +66,7 @@ def save(figure: Figure, path: str | Path) -> None:
 
 def name_room(names: Collection[str]) -> float:
     """Inches to the right of a panel for values and names at the ends of its curves."""
+    # Letters of SIZE are 0.085 wide on average; six of them are the value before a name.
     return 0.6 + 0.085 * min(max(map(len, names)) + 6, LONGEST)
 
 
@@ -168,6 +170,7 @@ def label_ends(
     low, high = ax.get_ylim()
     points = ax.get_window_extent().height * 72 / ax.figure.dpi  # 72 of them are an inch
     ends = [(value - low) / (high - low) for value in values]
+    # Lines of text that are 1.28 of their size apart do not touch.
     places = spread([end * points for end in ends], 1.28 * SIZE, points)
     inches: Any = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
     for text, end, place, look in zip(texts, ends, places, looks, strict=True):

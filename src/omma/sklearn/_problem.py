@@ -221,6 +221,7 @@ def read_problem(
     values = np.asarray(column_or_1d(y, warn=True))
     classes = _of_one_output(classes)
     known = np.unique(values if classes is None else np.asarray(classes))
+    # A single class leaves nothing to decide, and gives no positive or no negative rows.
     if len(known) < 2:
         raise ValueError(
             f"y of {owner} must have at least two classes, got one class, {shown(known.tolist())}"

@@ -243,6 +243,7 @@ class RuleSearch:
         order = np.random.default_rng(self.seed).permutation(self.sample.n)
         if len(order) < 2:
             return Counts.zeros(self.sample.m)
+        # In a random order, as rows may come sorted by class or by time.
         halves = [self.sample.take(rows) for rows in np.split(order, [len(order) // 2])]
         limits = tuple(replace(limit, margin=0.0) for limit in self.limits)
         total = Counts.zeros(self.sample.m)

@@ -582,6 +582,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         -------
         sklearn.utils.metadata_routing.MetadataRouter
         """
+        # Weights count for the rule, too, so the classifier asks for them itself.
         mapping = (
             MethodMapping()
             .add(caller="fit", callee="fit")

@@ -105,6 +105,7 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         # Estimators of many labels have a list of classes for each, OneVsRestClassifier a flag.
         several = isinstance(own, list | tuple) or getattr(estimator, "multilabel_", False)
         classes = np.arange(m) if several else np.asarray(own)
+        # One threshold for the positive of two classes, as of FixedThresholdClassifier.
         if m == 1 and not several and len(classes) == 2:
             known = classes.tolist()
             if self.pos_label is not None and self.pos_label not in known:
