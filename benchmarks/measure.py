@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from scipy import sparse
 
 from omma.tables import text_grid, to_markdown
 
@@ -143,14 +142,6 @@ def _plain(cell: Any) -> Any:
 
 
 # Files
-
-
-def stored(path: Path) -> Any:
-    """The only array of an .npz file, or its CSR matrix."""
-    with np.load(path) as arrays:
-        if len(arrays.files) == 1:
-            return arrays[arrays.files[0]]
-    return sparse.load_npz(path).tocsr()
 
 
 def add_line(path: str | None, record: Any) -> None:

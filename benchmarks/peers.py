@@ -35,7 +35,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import omma
-from benchmarks.measure import Table, add_line, stored
+from benchmarks.measure import Table, add_line
+from omma.datasets import read_folder
 from omma.metrics.target import parse_target
 from omma.sklearn import MetricClassifier, make_scorer
 
@@ -51,8 +52,8 @@ def sets(folder: Path | None, seed: int) -> Iterator[tuple[str, str, Data, tuple
     )
     yield "1:100 synthetic", "binary", rare, two
     if folder is not None:
-        X, y = (stored(folder / "mammography" / f"{name}.npz") for name in "XY")
-        yield "mammography", "binary", (X, y), two
+        rows = read_folder(folder / "mammography")
+        yield "mammography", "binary", (rows.X, rows.y), two
     three = make_classification(
         6000, 20, n_informative=6, n_classes=3, weights=[0.9, 0.07, 0.03], flip_y=0.02,
         class_sep=0.7, random_state=seed,
@@ -60,8 +61,8 @@ def sets(folder: Path | None, seed: int) -> Iterator[tuple[str, str, Data, tuple
     yield "3 classes, imbalanced", "classes", three, classes
     yield "digits", "classes", load_digits(return_X_y=True), classes
     if folder is not None:
-        X, Y = (stored(folder / "yeast" / f"{name}.npz") for name in "XY")
-        yield "yeast", "labels", (X, Y.toarray()), (*labels, "macro_f1@3")
+        rows = read_folder(folder / "yeast")
+        yield "yeast", "labels", (rows.X, rows.y.toarray()), (*labels, "macro_f1@3")
     many = make_multilabel_classification(3000, 20, n_classes=8, n_labels=2, random_state=seed)
     yield "make_multilabel", "labels", many, (*labels, "macro_f1@3")
 

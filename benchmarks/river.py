@@ -16,7 +16,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,8 @@ from river import base, datasets, forest, linear_model, multiclass, naive_bayes,
 from river.datasets import synth
 from scipy import sparse
 
-from benchmarks.measure import Table, add_line, at_most, race, stored
+from benchmarks.measure import Table, add_line, at_most, race
+from omma.datasets import read_folder
 from omma.river import Metric, MetricClassifier
 
 Rows = Iterator[tuple[dict[str, Any], Any]]
@@ -119,11 +119,10 @@ SETS: dict[str, tuple[int, int, set[int] | None]] = {
 
 def rows_of_set(folder: Path, start: int, n: int, positive: set[int] | None) -> Rows:
     """The rows of a set as river has them."""
-    X, y = (stored(folder / f"{name}.npz") for name in "XY")
-    features = X[start : start + n]
-    features = features.toarray() if sparse.issparse(features) else features
+    data = read_folder(folder).take(slice(start, start + n))
+    features = data.X.toarray() if sparse.issparse(data.X) else data.X
     names = [f"x{j}" for j in range(features.shape[1])]
-    for row, label in islice(zip(features.tolist(), y[start:].tolist(), strict=False), n):
+    for row, label in zip(features.tolist(), data.y.tolist(), strict=True):
         yield (
             dict(zip(names, row, strict=True)),
             label if positive is None else label in positive,
