@@ -51,6 +51,7 @@ def test_a_summary_counts_lost_cells():
     ]
     (_, whole) = small.summary(small.cells(records), "model").to_dict("records")
     assert whole["lost"] == "50.0 %"
+    assert whole["lost by chance"] == "100.0 %"  # without other splits, labels are picked
     assert whole["below 0.5 / top-k"] == "100.0 %"
     assert whole["gain"] == "-1.00"
 

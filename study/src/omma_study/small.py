@@ -217,12 +217,13 @@ def cells(records: Iterable[Record], half: str = "whole") -> pd.DataFrame:
     frame["better"] = frame[["labels", "estimates"]].max(axis=1)
     frame["gain"] = frame["auto"] - frame["better"]
     frame["is_lost"] = frame["gain"] < -SLACK
+    frame["is_lost_by_chance"] = frame["picked"] < frame["better"] - SLACK
     frame["is_below"] = frame["auto"] < frame["simple"] - SLACK
     return frame
 
 
 def summary(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Mean gain, lost cells and cells below the simple rule, by a column and for all."""
+    """Mean gain, lost cells, those by chance, and cells below the simple rule, by a column."""
     has_order = isinstance(frame[by].dtype, pd.CategoricalDtype)  # all others: as they come
     groups = dict(iter(frame.groupby(by, sort=has_order, observed=True))) | {"all": frame}
     rows = [
@@ -241,6 +242,7 @@ def summary(frame: pd.DataFrame, by: str) -> pd.DataFrame:
             },
             "gain": f"{100 * group['gain'].mean():+.2f}",
             "lost": f"{100 * group['is_lost'].mean():.1f} %",
+            "lost by chance": f"{100 * group['is_lost_by_chance'].mean():.1f} %",
             "below 0.5 / top-k": f"{100 * group['is_below'].mean():.1f} %",
         }
         for name, group in groups.items()
