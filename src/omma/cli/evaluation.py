@@ -1,7 +1,7 @@
 """The work of ``omma evaluate``: runs ``omma.choose`` and ``omma.compare``, shows and writes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -189,7 +189,9 @@ def run(
     elif decider is None:
         decider = "auto" if has_labels else "omma_eta"
     recommended = None if options.decide else choices.get(first.name)
+    whose = maker = f"{decider} by {first.name}"
     trace: Any = None
+    rule: Any = None
     if options.predictions is not None or (options.rule is not None and recommended is None):
         prior = priors[0]
         if comparison is not None and (decider, first.name) in comparison.cells:
@@ -199,8 +201,16 @@ def run(
             trace = replayed(decider, first, prior)
         except UnsupportedMetricError as error:
             raise ValueError(f"{decider} cannot decide by {first.name}: {error}") from error
+    if recommended is not None:
+        rule, maker = recommended.rule, f"{recommended.best.title} by {recommended.metric}"
+    elif options.rule is not None:
+        rule = trace.rule
 
-    wrote = _write(options, results, f"{decider} by {first.name}", trace, recommended)
+    content = "rules on unseen rows and policies online" if choices else "running values"
+    wrote = _write(options, partial(_draw, results), content, rule, maker)
+    if options.predictions is not None:
+        _write_decisions(options.predictions, trace, inputs, options.raw_cells)
+        wrote["predictions"] = f"Saved the decisions of {whose} to {options.predictions}"
     if options.as_json:
         click.echo(json.dumps(finite(_data(results, wrote))))
         return
@@ -254,10 +264,9 @@ def run_limited(options: Any, target: BudgetedMetric, policy: omma.Auto, inputs:
         tuner = omma.TunedThresholds(target.metric, policy.limits)
         rule, maker = tuner.fit(batch).decision.named(batch.names), "tuned thresholds"
     # Files are written first, so that an error there is not lost below the tables.
-    if options.plot is not None:
-        omma.plots.save(omma.plots.plot_limits({"Auto": trace}), options.plot)
-    if options.rule is not None:
-        write_rule(rule, options.rule)
+    content = "the metric and the limits so far"
+    draw = partial(omma.plots.plot_limits, {"Auto": trace})
+    wrote = _write(options, draw, content, rule, maker)
     if options.as_json:
         limits = [
             {
@@ -284,10 +293,8 @@ def run_limited(options: Any, target: BudgetedMetric, policy: omma.Auto, inputs:
     console.print(f"Auto online over all rows: {trace.metric.name} {value:.2f} %.")
     for status in trace.limits:
         console.print(f"{status}.", soft_wrap=True, markup=False)
-    if options.plot is not None:
-        click.echo(f"Saved a picture of the metric and the limits so far to {options.plot}")
-    if options.rule is not None:
-        click.echo(f"Saved the rule of {maker} to {options.rule}")
+    for sentence in wrote.values():
+        click.echo(sentence)
 
 
 def run_frontier(options: Any, target: BudgetedMetric, inputs: Scored) -> None:
@@ -325,35 +332,21 @@ def run_frontier(options: Any, target: BudgetedMetric, inputs: Scored) -> None:
 
 
 def _write(
-    options: Any, results: Results, whose: str, trace: Any, recommended: omma.Choice | None
+    options: Any, draw: Callable[[], Any], content: str, rule: omma.Rule, maker: str
 ) -> dict[str, str]:
-    """Write the files that were asked for; a sentence about each."""
+    """Write the picture and the rule that were asked for; a sentence about each by its option."""
     wrote = {}
     if options.plot is not None:
-        _draw(results, options.plot)
-        content = "running values"
-        if results.choices:
-            content = "rules on unseen rows and policies online"
+        omma.plots.save(draw(), options.plot)
         wrote["plot"] = f"Saved a picture of {content} to {options.plot}"
-    if options.predictions is not None:
-        _write_decisions(options.predictions, trace, results.inputs, options.raw_cells)
-        wrote["predictions"] = f"Saved the decisions of {whose} to {options.predictions}"
     if options.rule is not None:
-        rule = trace.rule if recommended is None else recommended.rule
-        if recommended is not None:
-            whose = f"{recommended.best.title} by {recommended.metric}"
-        write_rule(rule, options.rule)
-        wrote["rule"] = f"Saved the rule of {whose} to {options.rule}"
+        with replacing(options.rule) as file:
+            file.write(rule.to_json().encode() + b"\n")
+        wrote["rule"] = f"Saved the rule of {maker} to {options.rule}"
     return wrote
 
 
-def write_rule(rule: omma.Rule, path: Path) -> None:
-    """Write a rule as JSON."""
-    with replacing(path) as file:
-        file.write(rule.to_json().encode() + b"\n")
-
-
-def _draw(results: Results, path: Path) -> None:
+def _draw(results: Results) -> Any:
     """One picture: above, rules on new rows; below, policies as they go on."""
     comparison = results.comparison
     assert comparison is not None  # --plot needs --labels
@@ -364,15 +357,14 @@ def _draw(results: Results, path: Path) -> None:
             f"--plot has nothing to draw: no policy ran; {policy} by {metric}: {reason}"
         )
     if not results.choices:
-        omma.plots.save(comparison.plot(everything=True), path)
-        return
+        return comparison.plot(everything=True)
     star = " (*: chosen with hindsight)" if results.hindsight else ""
     running = comparison.plot(title=f"Policies online{star}. ", everything=True)
     panels = {
         f"{name} on new rows, %": (choice.bars, choice.best.title)
         for name, choice in results.choices.items()
     }
-    omma.plots.save(above(running, panels), path)
+    return above(running, panels)
 
 
 def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) -> None:
