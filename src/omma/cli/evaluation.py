@@ -264,9 +264,8 @@ def run_limited(options: Any, target: BudgetedMetric, policy: omma.Auto, inputs:
         tuner = omma.TunedThresholds(target.metric, policy.limits)
         rule, maker = tuner.fit(batch).decision.named(batch.names), "tuned thresholds"
     # Files are written first, so that an error there is not lost below the tables.
-    content = "the metric and the limits so far"
     draw = partial(omma.plots.plot_limits, {"Auto": trace})
-    wrote = _write(options, draw, content, rule, maker)
+    wrote = _write(options, draw, "the metric and the limits so far", rule, maker)
     if options.as_json:
         limits = [
             {

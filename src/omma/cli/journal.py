@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 import omma
 from omma.cli.learners import content_of
 from omma.cli.options import work
-
-if TYPE_CHECKING:
-    from omma.online.journal import DamagedError
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -50,7 +46,7 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
             learner = Follower(folder, before=damage).look()
             omma.Journal(salvage, learner).close()
             click.echo(f"{salvage} has {content_of(learner)}.")
-            click.echo(_left_out(damage))
+            click.echo(_left_out(damage.path, damage.byte))
             return
         click.echo(f"{folder} is sound: {content_of(learner)}.")
         unfinished = b"" if follower.reader is None else follower.reader.unfinished()
@@ -63,19 +59,16 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
             raise ValueError(f"nothing was written to {salvage}: there is no damage in {folder}")
 
 
-def _left_out(damage: DamagedError) -> str:
-    """What is lost, and how much of it could be read."""
+def _left_out(path: Path, byte: int) -> str:
+    """What is lost of a file that is damaged at a byte, and how much of it could be read."""
     from omma.online.journal import DamagedError, Reader
 
-    if not damage.path.exists():
-        return f"{damage.path} is missing, and whatever it had."
+    if not path.exists():
+        return f"{path} is missing, and whatever it had."
     try:
         # Records behind the damage can be read, but not done again: those before them are lost.
-        sound = sum(1 for _ in Reader(damage.path).sound_behind(damage.byte - 1))
+        sound = sum(1 for _ in Reader(path).sound_behind(byte - 1))
     except DamagedError:  # without its header no record can be told from noise
         sound = 0
-    size = damage.path.stat().st_size - damage.byte
-    return (
-        f"Left out: {damage.path} from byte {damage.byte:,} on, {size:,} bytes with {sound:,} "
-        "sound records."
-    )
+    size = path.stat().st_size - byte
+    return f"Left out: {path} from byte {byte:,} on, {size:,} bytes with {sound:,} sound records."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -30,11 +30,6 @@ from omma.cli.options import (
     whole_number,
     work,
 )
-
-if TYPE_CHECKING:
-    from omma.datasets.json_lines import Names
-
-    Make = Callable[[int, Names | None], omma.OnlineClassifier]
 
 SAMPLE = 4  # labels of a learner to try things out by, where the number is not known
 WINDOW = 1_000  # labelled rows that recent values are of
@@ -136,7 +131,7 @@ class LearnerKeeper:
     or lines, and at the end.
     """
 
-    make: Make
+    make: Callable[[int, tuple[str, ...] | None], omma.OnlineClassifier]
     learner: omma.OnlineClassifier | None = None
     state: Path | None = None
     save_every: int = 0
@@ -144,7 +139,7 @@ class LearnerKeeper:
     _unsaved: int = 0  # rows or lines since the learner was saved
 
     @property
-    def names(self) -> Names | None:
+    def names(self) -> tuple[str, ...] | None:
         """Of the labels, where the learner has them."""
         return None if self.learner is None else self.learner.names
 
@@ -216,7 +211,7 @@ class LearnerSetup:
             learner, begun = self._resumed(journals), partial(self._begun, journals)
             yield LearnerKeeper(self.make, learner, options.state, options.save_every, begun)
 
-    def make(self, m: int, names: Names | None) -> omma.OnlineClassifier:
+    def make(self, m: int, names: tuple[str, ...] | None) -> omma.OnlineClassifier:
         """A new learner, when the first row says how many labels there are."""
         if self.metric.binary and m != 1:
             raise ValueError(

@@ -23,7 +23,6 @@ QUOTED = re.compile(r'"[^"]*"')
 # How formulas begin in spreadsheets (OWASP, "CSV Injection"), the wide signs of East Asia included.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
-Names = tuple[str, ...] | None
 Row = tuple[int, list[str]]  # the number of the line, and its cells
 
 

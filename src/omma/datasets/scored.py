@@ -50,7 +50,7 @@ from omma.datasets.text import ending, numbered_lines
 from omma.rows.arrays import meaning
 from omma.rows.batch import Batch
 
-Columns = str | Sequence[str] | None
+ColumnNames = str | Sequence[str] | None
 
 JSON_LINES = ".jsonl"
 
@@ -90,8 +90,8 @@ def read_scored(
     labels: str | Path | None = None,
     *,
     id: str | None = None,  # noqa: A002
-    probability: Columns = None,
-    label: Columns = None,
+    probability: ColumnNames = None,
+    label: ColumnNames = None,
     positive: str | None = None,
     column: str | None = None,
     percent: bool = False,
@@ -189,7 +189,7 @@ def read_scored(
 # Reading files.
 
 
-def _listed(columns: Columns) -> list[str]:
+def _listed(columns: ColumnNames) -> list[str]:
     return [columns] if isinstance(columns, str) else list(columns or ())
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from omma._validate import require
 from omma.datasets.csv_text import (
-    Names,
     csv_cell,
     csv_line,
     is_header,
@@ -78,7 +77,7 @@ class CsvTable:
                 header = is_header(self.first, [cells for _, cells in self._start[1:]])
             except ValueError as error:
                 raise ValueError(f"{path}, line 1: {error}") from error
-        self.names: Names = tuple(self.first) if header else None
+        self.names: tuple[str, ...] | None = tuple(self.first) if header else None
 
     def is_text(self, place: int) -> bool:
         """Whether the first value of a column that is known is a word."""
@@ -272,7 +271,7 @@ def write_parquet(
 def write_csv(
     file: TextIO,
     matrix: Any,
-    names: Names,
+    names: Sequence[str] | None,
     separator: str,
     ids: tuple[str, tuple[str, ...]] | None,
 ) -> None:
