@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,18 +31,32 @@ from omma.state_parts import check_pace
 Array = NDArray[Any]
 ROOM = 256  # entries that room is made for at least
 FILED = [HELD, LENGTH, SINCE]  # of `numbers`: the others say where things lie, and begin at 0
+# Labels of all rows one after another, their probabilities, how many of each a row has, its weight.
+LISTS = {"ids": np.int32, "values": np.float64, "rows": np.int32, "weights": np.float64}
 
 
-@dataclass(eq=False)
 class SlidingWindow:
-    """What the last rows added to the counts, so that it can be taken off (``kernels.window``)."""
+    """What the last rows added to the counts, so that it can be taken off (``kernels.window``).
 
-    ids: NDArray[np.int32]  # labels of all rows one after another
-    values: NDArray[np.float64]  # and their probabilities
-    rows: NDArray[np.int32]  # how many of each a row has
-    weights: NDArray[np.float64]
-    numbers: NDArray[np.int64]  # where what is kept begins and ends, and how many rows are held
-    pace: NDArray[np.float64]  # as of a state which forgets: of calibration and prices
+    Attributes
+    ----------
+    lists : dict of ndarray
+        What is kept of rows, with room for more at the end.
+    numbers : ndarray
+        Where what is kept begins and ends, and how many rows are held.
+    pace : ndarray
+        As of a state which forgets: of calibration and prices.
+    """
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        self.lists = {name: np.array(arrays[name], dtype=kind) for name, kind in LISTS.items()}
+        self.pace = np.array(arrays["pace"], dtype=np.float64)
+        # A file has no room to spare, so everything begins at 0 and ends where arrays end.
+        self.numbers = np.zeros(NUMBERS, dtype=np.int64)
+        self.numbers[FILED] = arrays["numbers"]
+        self.numbers[[END, END_ID, END_VALUE]] = [
+            len(self.lists[name]) for name in ("rows", "ids", "values")
+        ]
 
     @classmethod
     def start(cls, length: int) -> SlidingWindow:
@@ -56,7 +69,7 @@ class SlidingWindow:
         pace = np.array([1.0, np.exp(2.0 / length), 0.0])
         rows, numbers = np.empty((0, COLUMNS)), np.array([0, length, 0])
         nothing = dict.fromkeys(("ids", "values", "weights"), np.empty(0))
-        return cls.from_arrays({**nothing, "rows": rows, "numbers": numbers, "pace": pace})
+        return cls({**nothing, "rows": rows, "numbers": numbers, "pace": pace})
 
     @property
     def length(self) -> int:
@@ -65,65 +78,44 @@ class SlidingWindow:
 
     def kernel(self, m: int) -> Recent:
         """The rows as the kernels know them, for m labels."""
-        return Recent(self.ids, self.values, self.rows, self.weights, self.numbers, np.zeros(m))
+        return Recent(**self.lists, numbers=self.numbers, marks=np.zeros(m))
 
     def make_room(self, rows: int, ids: int, values: int) -> bool:
         """See to it that so much more can be put at the end; whether arrays were exchanged."""
-        numbers = self.numbers
+        numbers, lists = self.numbers, self.lists
         if (
-            numbers[END] + rows <= len(self.rows)
-            and numbers[END_ID] + ids <= len(self.ids)
-            and numbers[END_VALUE] + values <= len(self.values)
+            numbers[END] + rows <= len(lists["rows"])
+            and numbers[END_ID] + ids <= len(lists["ids"])
+            and numbers[END_VALUE] + values <= len(lists["values"])
         ):
             return False
         # Seldom: each time there is room for as much again. All begins at 0 then, as in a file.
         self.trim()
         more = {"rows": rows, "weights": rows, "ids": ids, "values": values}
         for name, count in more.items():
-            array = getattr(self, name)
+            array = self.lists[name]
             used = len(array)
             grown = np.empty((used + max(count, used, ROOM), *array.shape[1:]), dtype=array.dtype)
             grown[:used] = array
-            setattr(self, name, grown)
+            self.lists[name] = grown
         return True
 
     def trim(self) -> None:
         """Give back the room that is not used."""
-        self.__dict__.update(SlidingWindow.from_arrays(self.arrays()).__dict__)
+        self.__dict__.update(SlidingWindow(self.arrays()).__dict__)
 
     def arrays(self) -> dict[str, Array]:
         """What is kept as plain arrays, for a file."""
-        numbers = self.numbers
+        numbers, lists = self.numbers, self.lists
         part = slice(numbers[FIRST], numbers[END])
         return {
-            "ids": self.ids[numbers[FIRST_ID] : numbers[END_ID]],
-            "values": self.values[numbers[FIRST_VALUE] : numbers[END_VALUE]],
-            "rows": self.rows[part],
-            "weights": self.weights[part],
+            "ids": lists["ids"][numbers[FIRST_ID] : numbers[END_ID]],
+            "values": lists["values"][numbers[FIRST_VALUE] : numbers[END_VALUE]],
+            "rows": lists["rows"][part],
+            "weights": lists["weights"][part],
             "numbers": numbers[FILED],
             "pace": self.pace,
         }
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Array]) -> SlidingWindow:
-        """What ``arrays`` gave, copied."""
-        # A file has no room to spare, so everything begins at 0 and ends where arrays end.
-        numbers = np.zeros(NUMBERS, dtype=np.int64)
-        numbers[FILED] = arrays["numbers"]
-        window = cls(
-            np.array(arrays["ids"], dtype=np.int32),
-            np.array(arrays["values"], dtype=np.float64),
-            np.array(arrays["rows"], dtype=np.int32),
-            np.array(arrays["weights"], dtype=np.float64),
-            numbers,
-            np.array(arrays["pace"], dtype=np.float64),
-        )
-        numbers[[END, END_ID, END_VALUE]] = (
-            len(window.rows),
-            len(window.ids),
-            len(window.values),
-        )
-        return window
 
     def check(self, arrays: dict[str, Array]) -> None:
         """Refuse arrays that are not those of such a window: kernels follow ids without looking."""

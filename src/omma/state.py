@@ -298,7 +298,7 @@ class State:
             prices=Prices(**{name: np.array(array) for name, array in prices.items()})
             if prices
             else None,
-            window=SlidingWindow.from_arrays(window) if window else None,
+            window=SlidingWindow(window) if window else None,
             audits=np.array(arrays["unseen_rows"]) if "unseen_rows" in arrays else None,
         )
         for start, part in state._parts.items():
