@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -151,6 +152,17 @@ def work() -> Iterator[None]:
         raise click.ClickException("This does not fit in memory.") from error
     except (ValueError, TypeError, ImportError) as error:
         raise click.ClickException(sentence(error)) from error
+
+
+@contextmanager
+def signals_handled(handle: Callable[[int, Any], None], *numbers: int) -> Iterator[None]:
+    """Let a function handle these signals for a while."""
+    handlers = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 # Files.

@@ -2,8 +2,7 @@
 
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from ipaddress import ip_address
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -11,7 +10,15 @@ from typing import Any
 import click
 
 from omma.cli.learners import LearnerSetup, learner_options
-from omma.cli.options import file_option, read_token, say, sentence, usage, whole_number
+from omma.cli.options import (
+    file_option,
+    read_token,
+    say,
+    sentence,
+    signals_handled,
+    usage,
+    whole_number,
+)
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 GRACE = 10  # seconds that requests have to end when the server stops
@@ -90,7 +97,10 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     from omma.cli.http import IDLE, Connections, application
     from omma.cli.service import Service, warm_up
 
-    with _ended_by_termination(), setup.opened("another omma serve or stream") as keeper:
+    with (
+        signals_handled(_end, signal.SIGTERM),
+        setup.opened("another omma serve or stream") as keeper,
+    ):
         with nullcontext() if options.n_labels is None else usage("--n-labels"):
             sample = setup.sample(keeper.learner)
         service = Service(keeper, options.n_labels, options.max_values)
@@ -134,22 +144,13 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
                 keeper.save()
 
 
-@contextmanager
-def _ended_by_termination() -> Iterator[None]:
-    """Let SIGTERM end the process as an exception does, so that the journal is closed.
+def _end(number: int, frame: FrameType | None) -> None:
+    """End the process as an exception does, so that the journal is closed.
 
     uvicorn finishes requests at a signal, and then raises it again.
     """
-
-    def end(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_IGN)  # a second one must not interrupt the closing
-        raise SystemExit(0)
-
-    handler = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, handler)
+    signal.signal(number, signal.SIG_IGN)  # a second one must not interrupt the closing
+    raise SystemExit(0)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -17,7 +17,7 @@ import omma
 from omma._validate import shown
 from omma.cli.learners import LearnerKeeper
 from omma.cli.lines import LineReader, StopStreamError, bounded_lines
-from omma.cli.options import say
+from omma.cli.options import say, signals_handled
 from omma.datasets.csv_text import csv_cell, spreadsheet_text
 from omma.datasets.json_lines import Line, Names
 
@@ -46,11 +46,9 @@ def until_stopped(lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
         if is_waiting:
             raise StoppedError(number)
 
-    handlers = {}  # those that were there before
-    if threading.current_thread() is threading.main_thread():
-        # Python lets only the main thread handle signals.
-        handlers = {name: signal.signal(name, note) for name in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    # Python lets only the main thread handle signals.
+    is_main = threading.current_thread() is threading.main_thread()
+    with signals_handled(note, *((signal.SIGINT, signal.SIGTERM) if is_main else ())):
         while True:
             is_waiting = True
             if numbers:
@@ -62,9 +60,6 @@ def until_stopped(lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
             finally:
                 is_waiting = False
             yield line
-    finally:
-        for name, handler in handlers.items():
-            signal.signal(name, handler)
 
 
 class Stream:
