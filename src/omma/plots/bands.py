@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.plots.frames import clean, entitle, frames, label_ends
+from omma.plots.frames import clean, frames, label_ends
 from omma.plots.palette import DASHES, FIXED, LEARNING
 from omma.tables import plain
 
@@ -127,8 +127,7 @@ def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
             # Many bands that overlap would hide the curves.
             faint: dict[str, Any] = {"alpha": min(0.16, 0.5 / len(bands)), "linewidth": 0}
             ax.fill_between(band.x, low, high, color=band.look["color"], **faint)
-    clean(ax)
-    entitle(ax, f"{metric} so far, %", "rows")
+    clean(ax, f"{metric} so far, %", "rows")
     ax.set_xlim(0, max(int(band.x[-1]) for band in bands.values()))
 
 
@@ -218,8 +217,7 @@ def plot_priors(
     figure, places = frames("plot_priors", panels, title, ax)
     order = {prior: place for place, prior in enumerate(priors)}
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
-        clean(ax)
-        entitle(ax, f"{metric}, %", "prior λ")
+        clean(ax, f"{metric}, %", "prior λ")
         curves = [name for name, band in bands.items() if len(band.x) > 1]
         # Curves are moved to the side, so that whiskers do not cover each other.
         sides = np.linspace(-0.16, 0.16, len(curves)) if len(curves) > 1 else np.zeros(1)

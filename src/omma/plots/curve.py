@@ -14,7 +14,6 @@ from omma.plots.frames import (
     AXIS,
     INK,
     clean,
-    entitle,
     figure_of,
     given_axes,
     new_figure,
@@ -104,14 +103,13 @@ def _draw(ax: Axes, line: CurveLine) -> None:
     text = "never" if never else f"{best[1]:.1f} at {line.threshold:.3g}"
     beside: dict[str, Any] = {"xytext": (0, 7), "textcoords": "offset points", "size": 9}
     ax.annotate(text, best, ha="left" if best[0] < 0.5 else "right", color=LEARNING[1], **beside)
-    clean(ax)
+    clean(ax, "", "threshold")
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_locator(MultipleLocator(0.25))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.margins(y=0.18)  # room for the text above the best threshold
     if np.append(values, low[:1]).min() >= 0:
         ax.set_ylim(bottom=0)
-    entitle(ax, "", "threshold")
 
 
 def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
@@ -169,11 +167,10 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
         ax.plot(*crosses, "x", color=LEARNING[1])
         first = float(crosses[0][0]), float(crosses[1][0])
         ax.annotate("bound not met", first, color=LEARNING[1], **beside)
-    clean(ax)
+    sense = "at least" if limit.sign > 0 else "at most"
+    clean(ax, f"{frontier.metric.name}, %", f"{limit.name} {sense}{unit}")
     ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    sense = "at least" if limit.sign > 0 else "at most"
-    entitle(ax, f"{frontier.metric.name}, %", f"{limit.name} {sense}{unit}")
     return ax
 
 
@@ -243,17 +240,16 @@ def plot_reliability(
             edges = np.array([edges[0] - 0.5, edges[0] + 0.5])
         for counts in below:
             counts.stairs(np.maximum(curve.count, 0.5), edges, baseline=0.5, linewidth=1.4, **look)
+    clean(above, "came true, %", "" if below else "probability, %")
+    for counts in below:
+        clean(counts, "how many", "probability, %")
+        counts.set_yscale("log")
+        counts.set_ylim(bottom=0.5)
     for panel in places:
-        clean(panel)
         panel.set_xlim(0, 100)
         panel.xaxis.set_major_locator(MultipleLocator(20))
     above.set_ylim(0, 100)
     above.yaxis.set_major_locator(MultipleLocator(20))
-    entitle(above, "came true, %", "" if below else "probability, %")
-    for counts in below:
-        counts.set_yscale("log")
-        counts.set_ylim(bottom=0.5)
-        entitle(counts, "how many", "probability, %")
     # Curves end in the upper right corner, if they are any good.
     above.legend(loc="upper left", frameon=False, fontsize=9, labelcolor=INK)
     return figure_of(above)

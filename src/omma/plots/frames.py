@@ -138,18 +138,14 @@ def bare(ax: Axes, lines: Literal["both", "x", "y"]) -> None:
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
 
 
-def clean(ax: Axes) -> None:
-    """The same for values above numbers, of which there are few."""
+def clean(ax: Axes, title: str, below: str) -> None:
+    """The same for values above numbers, of which there are few, with labels of both axes."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     bare(ax, "y")
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-
-
-def entitle(ax: Axes, title: str, below: str) -> None:
-    """Labels of both axes."""
     ax.set_xlabel(below, size=9.5, color=INK)
     # The label of the vertical axis reads as a title: level, above its numbers.
     ax.set_ylabel(title, size=11, color=INK, rotation=0, ha="left", va="bottom")

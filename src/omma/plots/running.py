@@ -13,7 +13,6 @@ from omma.limits import Limit
 from omma.plots.bands import Band, draw_running, label_bands
 from omma.plots.frames import (
     clean,
-    entitle,
     figure_of,
     frames,
     given_axes,
@@ -273,9 +272,8 @@ def _draw_limit(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
                 middle: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
                 ax.text(0.5, 0.5, text, size=10, color=BROKEN, **middle)
     ax.axhline(bound, color=BOUND, linewidth=1.0, linestyle=(0, (4, 2)))
-    clean(ax)
+    clean(ax, f"{limit.name} so far{unit}", "rows")
     ax.ticklabel_format(axis="y", useOffset=False)  # it would stand where the title is
-    entitle(ax, f"{limit.name} so far{unit}", "rows")
     ax.set_xlim(0, float(next(iter(bands.values())).x[-1]))
     texts.append(f"{'≥' if limit.sign > 0 else '≤'} {bound:g}")
     looks = [band.look for band in bands.values()]
