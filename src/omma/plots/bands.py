@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.plots.frames import clean, frames, label_ends
-from omma.plots.palette import DASHES, FIXED, LEARNING
+from omma.plots.frames import WHISKERS, clean, frames, label_ends
+from omma.plots.palette import stroke
 from omma.tables import plain
 
 if TYPE_CHECKING:
@@ -51,10 +51,7 @@ class Band:
     @property
     def look(self) -> dict[str, Any]:
         """The stroke, as matplotlib takes it."""
-        palette = FIXED if self.fixed else LEARNING
-        again, color = divmod(self.color, len(palette))  # colours come again with other dashes
-        dash = DASHES[(self.dash + again) % len(DASHES)]
-        return {"color": palette[color], "linestyle": dash}
+        return stroke(self.color, self.dash, self.fixed)
 
     @property
     def end(self) -> float:
@@ -227,8 +224,7 @@ def plot_priors(
                 ax.axhline(mean[0], zorder=1.5, linewidth=width, **band.look)
                 continue
             x = np.array([order[prior] for prior in band.x]) + sides[curves.index(name)]
-            points: dict[str, Any] = {"marker": "o", "markersize": 3.6, "elinewidth": 1.0}
-            ax.errorbar(x, mean, std, linewidth=width, **points, **band.look)
+            ax.errorbar(x, mean, std, linewidth=width, **WHISKERS, **band.look)
             best = int(np.nanargmax(mean))
             ring: dict[str, Any] = {"markersize": 8.5, "fillstyle": "none", "markeredgewidth": 1.1}
             ax.plot(x[best], mean[best], "o", color=band.look["color"], **ring)

@@ -13,13 +13,14 @@ from omma.frontiers import Frontier
 from omma.plots.frames import (
     AXIS,
     INK,
+    WHISKERS,
     clean,
     figure_of,
     given_axes,
     new_figure,
     require_matplotlib,
 )
-from omma.plots.palette import DASHES, FIXED, LEARNING
+from omma.plots.palette import FIXED, LEARNING, stroke
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -225,16 +226,14 @@ def plot_reliability(
     above, *below = places  # on one Axes there is no room for how many there are
     above.plot([0, 100], [0, 100], color=AXIS, linewidth=1.0, zorder=1)
     for number, (name, curve) in enumerate(curves.items()):
-        again, color = divmod(number, len(LEARNING))
-        look: dict[str, Any] = {"color": LEARNING[color], "linestyle": DASHES[again % len(DASHES)]}
+        look = stroke(number)
         label = f"{name}: off by {100 * curve.expected_error:.2f} on average"
         full = curve.count > 0
         x, y, errors = (
             100 * of_bins[full]
             for of_bins in (curve.predicted, curve.observed, 2 * curve.deviation)
         )
-        bars: dict[str, Any] = {"marker": "o", "markersize": 3.6, "elinewidth": 1.0}
-        above.errorbar(x, y, errors, linewidth=1.6, label=label, **bars, **look)
+        above.errorbar(x, y, errors, linewidth=1.6, label=label, **WHISKERS, **look)
         edges = 100 * curve.edges
         if len(edges) == len(curve.count):  # a single bin of one value gets some width
             edges = np.array([edges[0] - 0.5, edges[0] + 0.5])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Greys of text, of lines in the background, and of axes: colours are for curves alone.
 INK, FAINT, AXIS = "#333333", "#e4e4e4", "#999999"
+WHISKERS: dict[str, Any] = {"marker": "o", "markersize": 3.6, "elinewidth": 1.0}  # of error bars
 LONGEST = 40  # letters of a label, its value included
 SIZE = 10.0  # points of the name at the end of a curve
 AWAY = 16.0  # points from there to its name

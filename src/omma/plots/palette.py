@@ -72,6 +72,13 @@ def name_of(policy: Any) -> str:
     return family + "_eta" * (family != "auto" and policy.feedback != "labels")
 
 
+def stroke(color: int, dash: int = 0, fixed: bool = False) -> Look:
+    """A line by its numbers of colour and dash, as matplotlib takes it."""
+    palette = FIXED if fixed else LEARNING
+    again, color = divmod(color, len(palette))  # colours come again with other dashes
+    return {"color": palette[color], "linestyle": DASHES[(dash + again) % len(DASHES)]}
+
+
 def looks(policies: Iterable[str], fixed: Collection[str]) -> dict[str, Look]:
     """Numbers of colour and dash of each policy: variants share a colour.
 
