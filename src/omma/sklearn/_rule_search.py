@@ -51,7 +51,7 @@ ROUNDING = 1e-9  # by which a limit may be missed
 
 @dataclass(frozen=True)
 class JudgedRule:
-    """A rule, its counts on the sample, and the state of a policy that goes on from there."""
+    """A rule, its counts on rows, and the state of a policy that goes on from there."""
 
     rule: Rule
     counts: Counts

@@ -36,7 +36,6 @@ from omma.policies.fixed import simple_rule
 from omma.policies.omma import auto_or_omma
 from omma.rows.arrays import read_weights
 from omma.rows.batch import Batch
-from omma.rule import Rule
 from omma.sklearn._problem import (
     BINARY,
     MULTICLASS,
@@ -46,7 +45,6 @@ from omma.sklearn._problem import (
     read_problem,
 )
 from omma.sklearn._rule_search import JudgedRule, counts_of_rows, find_rule, out_of_fold
-from omma.state import State
 
 OWNER = "MetricClassifier"
 # Nearly always an array. Forests of many labels return a list of arrays; with that in the type,
@@ -273,10 +271,8 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         best, course = find_rule(policy, sample, int(seed), self.zero_division)
         # Nothing that can fail comes after this: a fit that fails leaves the old one as it was.
-        self._start(estimator, problem, policy, best)
-        rule = best.rule.named(problem.names)
-        history = ScoreHistory(course.rows, course.values)
-        return self._publish(best.counts, rule, trained_on, history)
+        self._start(estimator, problem, policy)
+        return self._publish(best, trained_on, ScoreHistory(course.rows, course.values))
 
     @where_inner_has("partial_fit")
     def partial_fit(
@@ -322,15 +318,15 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             policy, estimator = self._make_policy(problem), clone(self.estimator)
             estimator.partial_fit(X, y, **fit_params)
             self._start(estimator, problem, policy)
-            simple = simple_rule(policy.budget, problem.m, policy.at_most)
-            history = ScoreHistory(np.empty(0, dtype=np.int64), np.empty(0))
-            rule = simple.named(problem.names)
+            rule = simple_rule(policy.budget, problem.m, policy.at_most)
             nothing = Counts.zeros(problem.m, matrix=policy.objective.needs_matrix)
-            return self._publish(nothing, rule, _num_samples(X), history)
+            usual = JudgedRule(rule, nothing, policy.init(problem.m))
+            history = ScoreHistory(np.empty(0, dtype=np.int64), np.empty(0))
+            return self._publish(usual, _num_samples(X), history)
         # Before the estimator has seen these rows: afterwards its probabilities would be too good.
-        _, counts, state = self._decide_rows(X, labels, weights)
+        _, learned = self._decide_rows(X, labels, weights)
         self.estimator_.partial_fit(X, y, **fit_params)
-        return self._go_on(counts, state, _num_samples(X))
+        return self._publish(learned, _num_samples(X))
 
     def step(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[Any] | sparse.csr_matrix:
         """Decide rows one after another, and learn the labels of each before the next.
@@ -361,15 +357,15 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         check_is_fitted(self)
         X, y, weights = _check_rows(X, y, sample_weight, "step")
-        decisions, counts, state = self._decide_rows(X, self._problem.encode(y), weights)
+        decisions, learned = self._decide_rows(X, self._problem.encode(y), weights)
         decoded = self._problem.decode(decisions)
-        self._go_on(counts, state, 0)
+        self._publish(learned, 0)
         return decoded
 
     def _decide_rows(
         self, X: Any, labels: Any, weights: NDArray[Any] | None
-    ) -> tuple[Any, Counts, State]:
-        """Decisions on rows, each learned before the next; counts and state after all of them."""
+    ) -> tuple[Any, JudgedRule]:
+        """Decisions on rows, each learned before the next, and the rule after all of them."""
         policy, metric = self._policy, self._policy.objective
         state = self._state.copy()  # should anything fail on the way, ours is as it was
         rows = Batch.read(OWNER, self._problem.eta(self.estimator_, X), labels, weights)
@@ -377,35 +373,29 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         run = policy.engine(state).replay(OWNER, rows)
         if run.filled and not metric.needs_matrix:  # with costs, every label is a candidate
             warn_of_rows(OWNER, rows.eta, policy.budget, run.filled)
-        return run.predictions, self.counts_ + counts_of_rows(metric, rows, run.predictions), state
+        counts = self.counts_ + counts_of_rows(metric, rows, run.predictions)
+        return run.predictions, JudgedRule(policy.rule(state), counts, state)
 
-    def _start(
-        self, estimator: Any, problem: Problem, policy: OMMA | Auto, best: JudgedRule | None = None
-    ) -> None:
-        """Forget everything that was learned before; steps go on from the best rule."""
+    def _start(self, estimator: Any, problem: Problem, policy: OMMA | Auto) -> None:
+        """Forget everything that was learned before."""
         self.estimator_, self.classes_, self.n_samples_seen_ = estimator, problem.classes, 0
         self._problem, self._policy = problem, policy
-        self._state = policy.init(problem.m) if best is None else best.state
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
             elif hasattr(self, name):  # of an estimator that was fitted before
                 delattr(self, name)
 
-    def _go_on(self, counts: Counts, state: State, trained_on: int) -> MetricClassifier:
-        """Take over what the rule has learned from further rows."""
-        self._state = state
-        rule = self._policy.rule(state).named(self._problem.names)
-        return self._publish(counts, rule, trained_on)
-
     def _publish(
-        self, counts: Counts, rule: Rule, trained_on: int, history: ScoreHistory | None = None
+        self, learned: JudgedRule, trained_on: int, history: ScoreHistory | None = None
     ) -> MetricClassifier:
         """Set the attributes of what was learned, once all else is done.
 
         Without a new history, the old one gets a point after these rows.
         """
-        self.rule_, self.counts_ = rule, counts
+        counts = learned.counts
+        self._state, self.counts_ = learned.state, counts
+        self.rule_ = learned.rule.named(self._problem.names)
         self.value_: float | None = None  # before anything was counted
         if counts.n > 0:  # the very first partial_fit counts nothing
             self.value_ = value_with(find_metric(self.metric), counts, self.zero_division)
