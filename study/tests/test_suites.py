@@ -57,6 +57,10 @@ def test_a_suite_can_be_limited():
     assert less.datasets == ("yeast",)
     assert {run.seed for run in less.runs} == {0}
     assert {run.prior for run in less.runs} == {0.5, None}
+    with pytest.raises(ValueError, match="a dataset of the suite 'mine' must be one of"):
+        whole.limited(datasets=["yeats"])
+    with pytest.raises(ValueError, match="a policy of the suite 'mine' must be one of"):
+        whole.limited(policies=["oma"])
 
 
 @pytest.mark.parametrize(

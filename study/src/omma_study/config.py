@@ -152,10 +152,10 @@ class Suite:
         priors: Sequence[float] | None = None,
     ) -> "Suite":
         """The same suite with fewer datasets, policies, sequences or priors."""
-        for chosen, known in ((datasets, self.datasets), (policies, self.all_policies)):
-            kind = "dataset" if known is self.datasets else "policy"
-            for name in chosen or ():
-                choice(f"a {kind} of the suite {self.name!r}", name, known)
+        for name in datasets or ():
+            choice(f"a dataset of the suite {self.name!r}", name, self.datasets)
+        for name in policies or ():
+            choice(f"a policy of the suite {self.name!r}", name, self.all_policies)
         return self._limited(datasets, policies, seeds, priors)
 
     def _limited(self, datasets: Any, policies: Any, seeds: Any, priors: Any) -> "Suite":
