@@ -1,10 +1,9 @@
 """Writes docs/study.md and its pictures from the records of the study.
 
-    python study/pages/make_study.py                    from study/records
-    python study/pages/make_study.py RECORDS            packs records of `omma-study run` first
-    python study/pages/make_study.py --times QUICK      packs times of `omma-study run SUITE
-    --quick` python study/pages/make_study.py --rounding DATA    runs Frank-Wolfe with other last
-    bits
+    python study/pages/make_study.py                  from study/records
+    python study/pages/make_study.py RECORDS          packs records of `omma-study run` first
+    python study/pages/make_study.py --times QUICK    packs times of `omma-study run SUITE --quick`
+    python study/pages/make_study.py --rounding DATA  runs Frank-Wolfe with other last bits
 
 Every number and every verdict on the page comes from the records.
 """

@@ -5,6 +5,7 @@ sequences. A cell is lost where ``Auto`` is more than half a point below the bet
 OMMA(η̂) with the usual λ, of which nobody knows beforehand which it is.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -247,14 +248,14 @@ def goals(cells: pd.DataFrame) -> list[Goal]:
     as_is = cells.loc[cells["distortion"] == AS_IS, "gain"]
     below = "cells at most half a point below the better of OMMA and OMMA(η̂)"
     hindsight = 100 * float((cells["auto"] - cells["hindsight"]).mean())
-    return [
+    reached = [
         Goal(below, 95.0, 100 * float((~cells["lost"]).mean()), "%"),
         Goal("mean gain over the better of the two", 2.5, 100 * float(cells["gain"].mean())),
-        # None where all probabilities were distorted.
-        *[Goal("the same where probabilities are as they are", 0.5, 100 * float(as_is.mean()))]
-        * bool(len(as_is)),
+        Goal("the same where probabilities are as they are", 0.5, 100 * float(as_is.mean())),
         Goal("mean difference to the best λ and feedback in hindsight", 0.0, hindsight),
     ]
+    # Where all probabilities were distorted, there is no mean of those that are as they are.
+    return [goal for goal in reached if not math.isnan(goal.reached)]
 
 
 COLUMNS = {
