@@ -36,8 +36,33 @@ if TYPE_CHECKING:
     from omma.online.learner import OnlineClassifier
 
 Id = str | int
+LONGEST_ID = 1_000  # characters: memory is bounded by the number of rows only if ids are, too
+WIDEST_ID = 2**128  # as large as a UUID
 # What Python raises where a learner is made of a spoiled file.
 SPOILED = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+
+
+# Ids
+
+
+def check_id(key: Any) -> Id:
+    """An id as it is kept: a text, or a whole number.
+
+    >>> check_id(2.5)
+    Traceback (most recent call last):
+    ...
+    TypeError: an id must be a text or a whole number, got 2.5
+    """
+    if isinstance(key, str):
+        if len(key) > LONGEST_ID:
+            raise ValueError(f"an id must have at most {LONGEST_ID:,} signs, got {len(key):,}")
+        return str(key)
+    if isinstance(key, bool) or not isinstance(key, int | np.integer):
+        raise TypeError(f"an id must be a text or a whole number, got {shown(key)}")
+    number = int(key)
+    if not -WIDEST_ID < number < WIDEST_ID:
+        raise ValueError(f"an id must be a number of at most 128 bits, got {hex(number)[:20]}…")
+    return number
 
 
 # Records
@@ -229,7 +254,7 @@ def decode(content: bytes, m: int) -> Event:
         if kind == COUNTED:
             decision, _, weight = unpack(first, m, check=True)
         else:
-            key = parse_json("an id", first)
+            key = check_id(parse_json("an id", first))
         if kind == DECIDED:
             decision, time, _ = unpack(second, m, check=True)
         elif second or kind == LABELLED:

@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 
 from omma import npz
 from omma._validate import check_number, check_positive_int, repeated, shown
-from omma.online.codec import HEAD, SPOILED, Decision, Id, pack, unpack
-
-LONGEST_ID = 1_000  # characters: memory is bounded by the number of rows only if ids are, too
-WIDEST_ID = 2**128  # as large as a UUID
+from omma.online.codec import HEAD, SPOILED, Decision, Id, check_id, pack, unpack
 
 
 class AlreadyWaitingError(ValueError):
@@ -55,7 +52,8 @@ class Waiting:
     where its probabilities are kept, 370 more. Ids that have gone are remembered, to tell a second
     label from an unknown one: as many as ``limit``, some 120 bytes and the id each.
 
-    It holds no lock: threads that share it take one of their own around every call.
+    It holds no lock: threads that share it take one of their own around every call. Ids are those
+    that ``check_id`` returned.
 
     Parameters
     ----------
@@ -131,7 +129,7 @@ class Waiting:
 
         ``moment`` is the time that a journal tells; default that of the clock.
         """
-        key = self.check_free(key, moment)
+        self.check_free(key, moment)
         record = pack(decision, self.n_labels, self._now(moment))
         self.decided += 1
         self._gone.pop(key, None)  # an id that has gone may be used again
@@ -142,26 +140,25 @@ class Waiting:
     def get(self, key: Id, moment: float | None = None) -> Decision:
         """The decision that waits under an id, and goes on waiting; ``moment`` as of ``put``."""
         self._forget_old(moment)
-        return unpack(self._records[self._known(key)], self.n_labels)[0]
+        self._check_waits(key)
+        return unpack(self._records[key], self.n_labels)[0]
 
     def drop(self, key: Id) -> None:
         """Let the decision under an id go, whose labels have come."""
-        key = self._known(key)
+        self._check_waits(key)
         del self._records[key]
         self._remember(key, labelled=True)
 
-    def check_free(self, key: Id, moment: float | None = None) -> Id:
-        """Refuse an id under which a decision still waits; returns the id as it is kept."""
-        key = check_id(key)
+    def check_free(self, key: Id, moment: float | None = None) -> None:
+        """Refuse an id under which a decision still waits."""
         self._forget_old(moment)
         if key in self._records:
             raise AlreadyWaitingError(f"id {shown(key)} still waits for its labels")
-        return key
 
-    def _known(self, key: Id) -> Id:
-        key = check_id(key)
+    def _check_waits(self, key: Id) -> None:
+        """Refuse an id under which no decision waits."""
         if key in self._records:
-            return key
+            return
         is_labelled = self._gone.get(key)
         if is_labelled:
             raise LabelledTwiceError(f"id {shown(key)} is already labelled")
@@ -295,26 +292,6 @@ class Waiting:
             if self._time > decided if self.max_seconds is None else not self._time < math.inf:
                 raise ValueError(f"the time {self._time:g} is none of its clock")
         self.forget_beyond(self.limit)
-
-
-def check_id(key: Any) -> Id:
-    """An id as it is kept: a text, or a whole number.
-
-    >>> check_id(2.5)
-    Traceback (most recent call last):
-    ...
-    TypeError: an id must be a text or a whole number, got 2.5
-    """
-    if isinstance(key, str):
-        if len(key) > LONGEST_ID:
-            raise ValueError(f"an id must have at most {LONGEST_ID:,} signs, got {len(key):,}")
-        return str(key)
-    if isinstance(key, bool) or not isinstance(key, int | np.integer):
-        raise TypeError(f"an id must be a text or a whole number, got {shown(key)}")
-    number = int(key)
-    if not -WIDEST_ID < number < WIDEST_ID:
-        raise ValueError(f"an id must be a number of at most 128 bits, got {hex(number)[:20]}…")
-    return number
 
 
 def read_ids(owner: str, single: Any, several: Any) -> list[Id]:
