@@ -351,3 +351,14 @@ def test_sums_of_bytes_are_compared(tmp_path):
     assert zlib.crc32(body)
     path.write_bytes(raw.replace(body, np.array([0, 1, 3]).tobytes()))
     assert "CRC" in refusal(path, lambda file: file.array("a"))
+
+
+def test_bytes_that_were_read_elsewhere():
+    content = npz.to_bytes({"numbers": np.arange(3)})
+    with npz.opened("store/7.npz", content=content) as archive:
+        assert archive.array("numbers").tolist() == [0, 1, 2]
+    with (
+        pytest.raises(ValueError, match=r"store/7\.npz is not a sound state: "),
+        npz.opened("store/7.npz", "state", content[:-9]),
+    ):
+        pass

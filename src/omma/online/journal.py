@@ -152,9 +152,9 @@ class Reader:
             behind = end = place + 1
             file.seek(behind)
             for match in start.finditer(file.read()):
+                place = behind + match.start()
                 # What looks like a beginning inside of a whole record is none.
-                inside = behind + match.start() < end
-                record = None if inside else self._record(file, behind + match.start())
+                record = self._record(file, place) if place >= end else None
                 if record is not None:
                     yield record
                     end = record.end
@@ -357,8 +357,7 @@ class Journal:
             raise TypeError(
                 f"learner of Journal must be an omma.OnlineClassifier, got {shown(learner)}"
             )
-        self._open(folder, sync, snapshot_every)
-        try:
+        with self._opened(folder, sync, snapshot_every):
             if newest(self.folder) is not None:
                 raise ValueError(f"{folder} has a journal: go on from it by Journal.resume")
             _check_later(self.folder, -1)
@@ -370,9 +369,6 @@ class Journal:
             with learner._lock:
                 learner._journal = self
                 self._begin(secrets.token_hex(8), first=0)
-        except BaseException:
-            self.close()
-            raise
 
     @classmethod
     def resume(
@@ -400,13 +396,9 @@ class Journal:
         if not Path(folder).is_dir():
             raise FileNotFoundError(f"{folder} is not a folder with a journal")
         self = cls.__new__(cls)
-        self._open(folder, sync, snapshot_every)
-        try:
+        with self._opened(folder, sync, snapshot_every):
             self._go_on(Follower(folder, metric=metric))
             self.learner._journal = self
-        except BaseException:
-            self.close()
-            raise
         return self
 
     @staticmethod
@@ -422,7 +414,9 @@ class Journal:
         """
         return Follower(folder, metric=metric).look()
 
-    def _open(self, folder: str | Path, sync: int, snapshot_every: int) -> None:
+    @contextmanager
+    def _opened(self, folder: str | Path, sync: int, snapshot_every: int) -> Iterator[None]:
+        """Take the folder for this process; it is let go again if what follows fails."""
         self.folder = Path(folder)
         self.sync = check_positive_int("Journal", "sync", sync)
         self.snapshot_every = check_positive_int("Journal", "snapshot_every", snapshot_every)
@@ -436,6 +430,11 @@ class Journal:
             locks.enter_context(locked(self.folder / "journal", "another journal"))
             locks.enter_context(locked_folder(self.folder))  # should that file be deleted
             self._locks = locks.pop_all()
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def _go_on(self, follower: Follower) -> None:
         """Go on from where a reader has arrived, behind the last event that is whole."""
@@ -490,10 +489,9 @@ class Journal:
         that failed may succeed the next time with nothing on the disk; and a learner that was
         interrupted while it counted is none that the journal has.
         """
-        file = self._check_writable()
         if self._calls >= self.snapshot_every:
             self.cut()
-            file = self._check_writable()
+        file = self._check_writable()
         # In doubt until the learner has counted it, whatever comes in between.
         self._in_doubt, is_written = True, False
         try:
