@@ -142,7 +142,7 @@ class Batch:
         if isinstance(eta, Batch):
             return _passed_on(owner, eta, names, {"y": y, "weights": weights, "known": known})
         restore_type, classes = ARRAY, None
-        # Arrays have neither names nor an index.
+        # Arrays and sparse matrices have neither names nor an index.
         if names is not None or not (isinstance(eta, OURS) and isinstance(y, OURS)):
             names = None if names is None else tuple(str(name) for name in names)
             table = open_table(owner, "eta", eta, names)

@@ -28,7 +28,7 @@ Names = tuple[str, ...]
 # Attributes that identify objects of other libraries. The order matters: lazy frames have columns,
 # too, but warn when they are read.
 FOREIGN = ("detach", "coords", "collect", "to_frame", "columns", "__dataframe__")
-OURS = (np.ndarray, list, tuple, int, float, type(None))
+OURS = (np.ndarray, sparse.sparray, sparse.spmatrix, list, tuple, int, float, type(None))
 SETS = (list, tuple, set, frozenset)
 
 
@@ -101,9 +101,9 @@ def open_table(
     if names is not None and is_label_sets(values):
         indicators = indicators_of_sets(owner, parameter, values, names, len(names))
         return InputTable(indicators, names, index=index_of(values))
-    is_ours = isinstance(values, OURS) or sparse.issparse(values)
     # The attribute is that of an index of pandas, which NumPy reads.
-    if is_ours or hasattr(values, "get_indexer") or not any(hasattr(values, a) for a in FOREIGN):
+    is_ours = isinstance(values, OURS) or hasattr(values, "get_indexer")
+    if is_ours or not any(hasattr(values, attribute) for attribute in FOREIGN):
         return InputTable(values, names)
     if hasattr(values, "detach"):
         return InputTable(_tensor_values(owner, parameter, values), names, OutputType("tensor"))
