@@ -20,7 +20,6 @@ from omma._pool import Progress
 from omma.kernels import replay as kernels, rule as rules, single
 from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
-from omma.kernels.gains import POINT
 from omma.kernels.layout import FIELDS, OFFSET, PRESENT, SLOPE, SUM_TP, VALUES, WORK
 from omma.kernels.limits import Limits
 from omma.kernels.row import Gaps, Memory, Spec
@@ -92,12 +91,13 @@ class Engine:
             feedback = Estimates(plan.sums)
         else:
             feedback = Both(plan.sums, *plan.shrinkage)
+        select, objective = plan.decision
         self.spec = Spec(
-            plan.objective,
+            objective,
             float(plan.prior),
             plan.budget,
             0 if plan.matrix is None else self.m,
-            plan.selector,
+            select,
             feedback,
             self.m,
         )
@@ -119,7 +119,6 @@ class Engine:
             table,
             state.set_totals,
             aligned(WORK, columns.shape[1]),
-            np.zeros(POINT),
             None if state.shared is None else calibrator(state.shared),
             # Calibration cannot take steps back as a window does with counts: it forgets instead.
             state.pace if window is None else window.pace,

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels.calibrate import SURE
-from omma.kernels.gains import compiled
+from omma.kernels.gains import compiled, deciding_alone
 from omma.kernels.objectives import (
     CostMatrix,
     FixedRules,
     Nothing,
+    SumOfTerms,
     linearized,
     looks_at_every_class,
     sign_form,
@@ -94,9 +95,13 @@ class Plan:
         return self.matrix is not None or looks_at_every_class(self.term)
 
     @cached_property
-    def selector(self) -> Any:
-        """The address of the function that flags labels."""
-        return selector_address(self.budget)
+    def decision(self) -> tuple[Any, Any]:
+        """The address of the function that flags labels, and the objective beside it."""
+        term = self.deciding_term
+        adds_up = isinstance(term, SumOfTerms | FixedRules) or self.matrix is not None
+        if adds_up or self.limits is not None:
+            return selector_address(self.budget), self.objective
+        return deciding_alone(term, self.budget != 0)
 
     @cached_property
     def sets(self) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ learned from, and its labels where they are known. A calibrator that is ``Settle
 from omma.kernels.calibrate import calibrate, center, fit
 from omma.kernels.gather import gather_calibration, scatter_calibration
 from omma.kernels.jit import entry, helper
-from omma.kernels.layout import PRESENT, VALUES
+from omma.kernels.layout import PRESENT, VALUES, padded
 from omma.kernels.limits import position_in
 from omma.kernels.replay import (
+    FIRST,
     clear_rest,
-    padded,
     read_present,
     read_sparse,
     read_values,
@@ -32,7 +32,7 @@ def forget_unknown(gaps, work, place, labels):
 @entry
 def calibrate_dense(eta, rows, true, true_rows, extras, calibrator, columns, work, out):
     """Calibrate rows of every label into ``out[t]``; returns the number of good rows."""
-    width, m = work.shape[1], eta.shape[1]
+    width, m = padded(work.shape[1]), eta.shape[1]
     for t in range(rows.shape[0]):
         if read_values(eta[rows[t]], work[VALUES]) > 0:
             return t
@@ -62,7 +62,7 @@ def calibrate_sparse(
             return t
         width = padded(count)
         clear_rest(work[VALUES], count, width)
-        gather_calibration(table, labels, columns, 0)
+        gather_calibration(table, labels, columns, FIRST)
         calibrate(calibrator, columns, work, width)
         for i in range(count):
             out[written + i] = work[VALUES, i]
@@ -70,7 +70,7 @@ def calibrate_sparse(
         row = row_at(extras, t, False)
         center(calibrator, columns, work, row.weight, width)
         if row.labelled:
-            clear_rest(work[PRESENT], 0, width)
+            clear_rest(work[PRESENT], FIRST, width)
             for i in range(true_starts[t], true_ends[t]):
                 at = position_in(sparse.place, labels, true_ids[i])
                 if at >= 0:

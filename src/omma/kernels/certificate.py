@@ -19,7 +19,7 @@ from typing import Final
 from omma.kernels.classes import smallest_value
 from omma.kernels.gains import label_fractions, mean_fractions, point_at
 from omma.kernels.jit import by_kind, entry, helper
-from omma.kernels.layout import FLAGS, VALUES
+from omma.kernels.layout import FLAGS, VALUES, padded
 from omma.kernels.objectives import (
     MacroTerm,
     MicroTerm,
@@ -99,7 +99,7 @@ def certify_dense(
     eta, rows, true_ids, true_starts, true_ends, extras, spec, memory, weights, intercept, sums
 ):  # fmt: skip
     """Add what rows of every label are worth to ``sums``; ``spec`` decides by the tangent."""
-    work, width = memory.work, memory.work.shape[1]
+    work, width = memory.work, padded(memory.work.shape[1])
     for t in range(rows.shape[0]):
         read_values(eta[rows[t]], work[VALUES])
         if decide(spec, memory, None, None, 0, width):

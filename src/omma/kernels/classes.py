@@ -169,7 +169,7 @@ def prepare_weighed_classes(objective, point):
 
 @weigh.case(Classes)
 @weigh.case(WeighedClasses)
-def weigh_classes(objective, ready, point, tp, predicted, positive):
+def weigh_classes(objective, ready, point, eta, tp, predicted, positive):
     cells = fractions(point, tp, predicted, positive)
     by_tp, by_predicted = by_class(objective.of, objective.rate, point, cells)
     return ready * by_tp, ready * by_predicted
@@ -238,7 +238,7 @@ def prepare_smallest(objective, point):
 
 
 @weigh.case(Smallest)
-def weigh_smallest(objective, ready, point, tp, predicted, positive):
+def weigh_smallest(objective, ready, point, eta, tp, predicted, positive):
     cells = fractions(point, tp, predicted, positive)
     rate, by_tp, by_predicted, square = class_form(objective.rate, point, cells)
     share = objective.weight * share_of_class(rate, square, *ready)
@@ -314,7 +314,7 @@ def prepare_correlation(objective, point):
 
 @weigh.case(Kappa)
 @weigh.case(ClassCorrelation)
-def weigh_agreement(objective, ready, point, tp, predicted, positive):
+def weigh_agreement(objective, ready, point, eta, tp, predicted, positive):
     added, inverse, slope, by_positive, by_predicted = ready
     predicted_share = (predicted + added) * inverse
     positive_share = (positive + added) * inverse

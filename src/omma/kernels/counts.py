@@ -25,6 +25,7 @@ from omma.kernels.layout import (
     SUM_POSITIVE,
     SUM_PREDICTED,
     SUM_TP,
+    TOTALS,
     TP,
     TRUE,
     VALUES,
@@ -176,7 +177,7 @@ def see_totals(feedback, columns, totals, seen, m):
 
 @see_totals.case()
 def see_own_totals(feedback, columns, totals, seen, m):
-    for i in range(totals.shape[1]):
+    for i in range(TOTALS):
         seen[i] = totals[OWN, i]
 
 

@@ -2,11 +2,13 @@
 
 Predicting label j gains slope_j·η_j + offset_j on the linearized metric. ``prepare`` works out once
 a row what all labels share; ``weigh`` makes slope and offset of one label from that and from the
-label's own counts; ``write_weights`` does so for all labels of a row.
+label's own counts.
 
-Loops over rows know an objective only as ``Weighed``: the address of a compiled function for each
-of its terms, and the numbers that the function reads. So a loop is compiled once for all metrics,
-and a metric once for all loops.
+Loops over rows know an objective only by addresses of compiled functions, and the numbers that
+these read. So a loop is compiled once for all metrics, and a metric once for all loops. Where one
+term decides by itself, one function weighs the labels of a row and flags those that are predicted
+(``decider``), in one pass. Else there is a function for each term that writes slopes and offsets
+(``weigher``): terms and prices add up, and ``select`` flags what gains by the sums.
 """
 
 from typing import Any, NamedTuple
@@ -23,11 +25,11 @@ from omma.kernels.jit import (
     call,
     config,
     helper,
-    numbers_at,
     read_as,
 )
 from omma.kernels.layout import (
     OFFSET,
+    POINT,
     POSITIVE,
     PREDICTED,
     SLOPE,
@@ -41,6 +43,7 @@ from omma.kernels.layout import (
     VALUES,
     WORK,
     N,
+    padded,
 )
 from omma.kernels.objectives import (
     CostMatrix,
@@ -61,11 +64,11 @@ from omma.kernels.objectives import (
     partials,
     value,
 )
+from omma.kernels.select import DECIDER, flag_best, flag_gain, rank_gain
 
-# `point`, an array: the totals that decisions look at, then these.
+# The row POINT of ``work``: the totals that decisions look at, then these.
 PRIOR: int = TOTALS  # λ
 LABELS: int = TOTALS + 1  # m
-POINT: int = TOTALS + 2
 
 
 class Point(NamedTuple):
@@ -127,8 +130,8 @@ def prepare(objective, point):
 
 
 @by_kind
-def weigh(objective, ready, point, tp, predicted, positive):
-    """Slope and offset of a label with these counts."""
+def weigh(objective, ready, point, eta, tp, predicted, positive):
+    """Slope and offset of a label with this probability and these counts."""
 
 
 @prepare.case(MacroTerm)
@@ -137,7 +140,7 @@ def prepare_macro(objective, point):
 
 
 @weigh.case(MacroTerm)
-def weigh_macro(objective, ready, point, tp, predicted, positive):
+def weigh_macro(objective, ready, point, eta, tp, predicted, positive):
     slope, offset = partials(objective.of, point, *fractions(point, tp, predicted, positive))
     return ready * slope, ready * offset
 
@@ -151,7 +154,7 @@ def prepare_micro(objective, point):
 
 
 @weigh.case(MicroTerm)
-def weigh_micro(objective, ready, point, tp, predicted, positive):
+def weigh_micro(objective, ready, point, eta, tp, predicted, positive):
     return ready
 
 
@@ -163,7 +166,7 @@ def prepare_weighted(objective, point):
 
 
 @weigh.case(WeightedTerm)
-def weigh_weighted(objective, ready, point, tp, predicted, positive):
+def weigh_weighted(objective, ready, point, eta, tp, predicted, positive):
     slope, offset = partials(objective.of, point, *fractions(point, tp, predicted, positive))
     share = ready * (positive + 2.0 * point.prior)
     return share * slope, share * offset
@@ -196,7 +199,7 @@ def prepare_form(objective, point):
 
 
 @weigh.case(LabelForm)
-def weigh_form(objective, ready, point, tp, predicted, positive):
+def weigh_form(objective, ready, point, eta, tp, predicted, positive):
     slope, offset, clamped = ready
     return evaluate_forms(slope, offset, clamped, tp, predicted, positive)
 
@@ -210,7 +213,7 @@ def prepare_mean_form(objective, point):
 
 
 @weigh.case(MeanForm)
-def weigh_mean_form(objective, ready, point, tp, predicted, positive):
+def weigh_mean_form(objective, ready, point, eta, tp, predicted, positive):
     return ready
 
 
@@ -224,7 +227,7 @@ def prepare_macro_threshold(objective, point):
 
 
 @weigh.case(MacroThreshold)
-def weigh_macro_threshold(objective, ready, point, tp, predicted, positive):
+def weigh_macro_threshold(objective, ready, point, eta, tp, predicted, positive):
     return predicted + positive + ready, -(tp + ready)
 
 
@@ -235,43 +238,41 @@ def prepare_micro_threshold(objective, point):
 
 
 @weigh.case(MicroThreshold)
-def weigh_micro_threshold(objective, ready, point, tp, predicted, positive):
+def weigh_micro_threshold(objective, ready, point, eta, tp, predicted, positive):
     return ready
 
 
-# All labels of a row.
+# A value plugged in: the gain is no line in η, so the offset has all of it.
 
 
-@by_kind
-def write_weights(objective, point, values, slope, offset, count):
-    """Write slope and offset of the labels at hand; ``values`` are their probabilities."""
+@prepare.case(PlugIn)
+def prepare_plug_in(objective, point):
+    """The numbers of rows to divide by, and what a label weighs."""
+    divisor, whole_rows = divisor_of(objective.rows, point.whole / point.inverse + 1.0)
+    return divisor * objective.of.weight / point.m, 1.0 / divisor, whole_rows
 
 
-@write_weights.case()
-def write_linear_weights(objective, point, values, slope, offset, count):
-    ready, cells = prepare(objective, point), point.cells
-    for i in range(count):
-        counts = cells[TP, i], cells[PREDICTED, i], cells[POSITIVE, i]
-        slope[i], offset[i] = weigh(objective, ready, point, *counts)
+@weigh.case(PlugIn)
+def weigh_plug_in(objective, ready, point, eta, tp, predicted, positive):
+    """Per row: the value at the expected counts with the label, less that without it."""
+    weight, inverse, whole_rows = ready
+    of, n, prior = objective.of.of, point.rows, point.prior
+    tp, predicted = tp + prior, predicted + 2.0 * prior
+    positive = (positive + 2.0 * prior + eta) * inverse
+    hit, chosen = (tp + eta) * inverse, (predicted + 1.0) * inverse
+    with_it = value(of, n, hit, chosen, positive, whole_rows)
+    without = value(of, n, tp * inverse, predicted * inverse, positive, whole_rows)
+    return 0.0, weight * (with_it - without)
 
 
-@write_weights.case(PlugIn)
-def write_plug_in_gains(objective, point, values, slope, offset, count):
-    """Per row: the value at the expected counts with the label, less that without it.
+@prepare.case(Nothing)
+def prepare_nothing(objective, point):
+    return 0.0
 
-    The gain is no line in η, so the offset has all of it.
-    """
-    average, cells = objective.of, point.cells
-    of, n, prior = average.of, point.rows, point.prior
-    divisor, whole = divisor_of(objective.rows, point.whole / point.inverse + 1.0)
-    weight, inverse = divisor * average.weight / point.m, 1.0 / divisor
-    for i in range(count):
-        tp, predicted = cells[TP, i] + prior, cells[PREDICTED, i] + 2.0 * prior
-        positive = (cells[POSITIVE, i] + 2.0 * prior + values[i]) * inverse
-        hit, chosen = (tp + values[i]) * inverse, (predicted + 1.0) * inverse
-        with_it = value(of, n, hit, chosen, positive, whole)
-        without = value(of, n, tp * inverse, predicted * inverse, positive, whole)
-        slope[i], offset[i] = 0.0, weight * (with_it - without)
+
+@weigh.case(Nothing)
+def weigh_nothing(objective, ready, point, eta, tp, predicted, positive):
+    return 0.0, 0.0
 
 
 # Objectives as loops over rows know them.
@@ -284,18 +285,28 @@ class Weighed(NamedTuple):
     numbers: Any  # (terms, numbers)
 
 
+class OneTerm(NamedTuple):
+    """The numbers of the one term that decides by itself (``make_decider``)."""
+
+    numbers: Any
+
+
 def compiled(objective: Any) -> Any:
     """An objective as loops over rows know it: ``Weighed``, or ``FixedRules`` as it is."""
     if isinstance(objective, FixedRules):
         return objective
     terms = list(terms_of(objective))
-    functions = [weigher(term) for term in terms]
     rows = [flat(term) for term in terms]
-    numbers = np.zeros((len(rows), max(map(len, rows), default=0)))
+    numbers = np.zeros((len(rows), max(map(len, rows))))
     for row, coefficients in zip(numbers, rows, strict=True):
         row[: len(coefficients)] = coefficients
-    addresses = [address_of(function) for function in functions]
+    addresses = [address_of(weigher(term)) for term in terms]
     return Weighed(addresses if config.DISABLE_JIT else np.array(addresses, np.int64), numbers)
+
+
+def deciding_alone(term: Any, with_budget: bool) -> tuple[Any, OneTerm]:
+    """The address of the function that decides rows by a term, and the numbers it reads."""
+    return address_of(decider(term, with_budget)), OneTerm(np.array(flat(term)))
 
 
 def terms_of(objective: Any) -> Any:
@@ -303,7 +314,7 @@ def terms_of(objective: Any) -> Any:
     if isinstance(objective, SumOfTerms):
         yield from terms_of(objective.of)
         yield from terms_of(objective.rest)
-    elif not isinstance(objective, Nothing):
+    else:
         yield objective
 
 
@@ -324,38 +335,77 @@ def zeros(term: Any) -> Any:
     return 0.0
 
 
+@helper
+def point_in(rows, cells):
+    """The point of a row's scratch space ``rows``; ``cells`` are counts of its labels."""
+    point = rows[POINT]
+    return point_at(point, point[PRIOR], np.int64(point[LABELS]), cells)
+
+
 # By kind, and never emptied: kernels keep addresses alone.
-_WEIGHERS: dict[str, Any] = {}
+_COMPILED: dict[tuple[str, str], Any] = {}
+
+
+def once(make: Any, term: Any, *options: Any) -> Any:
+    """What ``make`` compiles for a kind of term."""
+    template = zeros(term)
+    # Named tuples of different classes with the same numbers are equal; their texts are not.
+    key = (make.__name__, repr((template, options)))
+    if key not in _COMPILED:
+        _COMPILED[key] = make(template, *options)
+    return _COMPILED[key]
 
 
 def weigher(term: Any) -> Any:
     """The compiled function that writes slopes and offsets for a kind of term."""
-    template = zeros(term)
-    # Named tuples of different classes with the same numbers are equal; their texts are not.
-    key = repr(template)
-    if key not in _WEIGHERS:
-        _WEIGHERS[key] = make_weigher(template)
-    return _WEIGHERS[key]
+    return once(make_weigher, term)
+
+
+def decider(term: Any, with_budget: bool) -> Any:
+    """The compiled function that flags labels by a kind of term."""
+    return once(make_decider, term, with_budget)
 
 
 def make_weigher(template: Any) -> Any:
-    """Compile ``write_weights`` for terms of one kind; it is kept on disk as other entries are."""
+    """Compile what writes slopes and offsets for terms of one kind."""
 
-    def weigh_row(numbers, point, cells, stride, work, work_stride, slope, count):
-        term, at = read_as(numbers, template), as_array(point, POINT)
-        counts, rows = as_array(cells, (3, stride)), as_array(work, (WORK, work_stride))
-        where = point_at(at, at[PRIOR], np.int64(at[LABELS]), counts)
-        write_weights(term, where, rows[VALUES], rows[slope], rows[slope + 1], count)
+    def weigh_row(numbers, cells, work, stride, width, slope):
+        term, rows = read_as(numbers, template), as_array(work, (WORK, stride))
+        point = point_in(rows, as_array(cells, (3, stride)))
+        ready, cells_at = prepare(term, point), point.cells
+        for i in range(padded(width)):
+            counts = cells_at[TP, i], cells_at[PREDICTED, i], cells_at[POSITIVE, i]
+            rows[slope, i], rows[slope + 1, i] = weigh(term, ready, point, rows[VALUES, i], *counts)
         return 0
 
-    # A user's functions are compiled anew in each process, and so is what calls them.
-    kept = not has_own(template)
-    kinds = (NUMBERS,) * 3 + (types.intp, NUMBERS) + (types.intp,) * 3
-    return by_address(weigh_row, *kinds, kept=kept)
+    kinds = (NUMBERS, NUMBERS, NUMBERS, types.intp, types.intp, types.intp)
+    return by_address(weigh_row, *kinds, kept=not has_own(template))
+
+
+def make_decider(template: Any, with_budget: bool) -> Any:
+    """Compile what flags labels by the gains of one term: Eq. (5) and (6), in one pass."""
+
+    def decide_row(numbers, cells, work, stride, width, budget, always_candidates):
+        term, rows = read_as(numbers, template), as_array(work, (WORK, stride))
+        point = point_in(rows, as_array(cells, (3, stride)))
+        ready, cells_at = prepare(term, point), point.cells
+        for i in range(padded(width)):
+            eta = rows[VALUES, i]
+            counts = cells_at[TP, i], cells_at[PREDICTED, i], cells_at[POSITIVE, i]
+            slope, offset = weigh(term, ready, point, eta, *counts)
+            if with_budget:  # the same for all rows: one of both is compiled
+                rank_gain(rows, i, slope * eta + offset, eta > 0.0)
+            else:
+                flag_gain(rows, i, slope * eta + offset, eta > 0.0)
+        if with_budget:
+            return flag_best(budget, rows, padded(width))
+        return np.intp(0)
+
+    return by_address(decide_row, *DECIDER, kept=not has_own(template))
 
 
 def has_own(term: Any) -> bool:
-    """Whether a term calls a user's functions."""
+    """Whether a term calls a user's functions: they are compiled anew in each process."""
     return isinstance(term, Own) or (isinstance(term, tuple) and any(map(has_own, term)))
 
 
@@ -368,21 +418,19 @@ def weigh_labels(objective, cells, memory, labels, pick, width):
     """
 
 
+@weigh_labels.case(OneTerm)
+def weigh_nothing_before(objective, cells, memory, labels, pick, width):
+    """What decides by itself weighs by itself."""
+
+
 @weigh_labels.case(Weighed)
 def weigh_terms(objective, cells, memory, labels, pick, width):
-    work, point = memory.work, memory.point
-    terms = len(objective.functions)
-    if terms == 0:
-        for i in range(width):
-            work[SLOPE, i] = work[OFFSET, i] = 0.0
-    for term in range(terms):
+    work = memory.work
+    for term in range(len(objective.functions)):
         # The first term is written where the sum is wanted, the others are added to it.
         slope = SLOPE if term == 0 else TERM_SLOPE
         numbers = objective.numbers[term]
-        call(
-            objective.functions[term], numbers_at(numbers), numbers_at(point), numbers_at(cells),
-            cells.shape[1], numbers_at(work), work.shape[1], slope, width,
-        )  # fmt: skip
+        call(objective.functions[term], numbers, cells, work, work.shape[1], width, slope)
         if term > 0:
             for i in range(width):
                 work[SLOPE, i] += work[TERM_SLOPE, i]
@@ -408,3 +456,23 @@ def weigh_costs(objective, cells, memory, labels, pick, width):
         if eta > 0.0:
             for j in range(matrix.shape[0]):
                 work[OFFSET, j] += eta * matrix[i, j]
+
+
+@by_kind
+def flag_labels(objective, select, budget, always_candidates, cells, work, width):
+    """Flag the labels of a row that are predicted; returns whether there are too few candidates.
+
+    ``select`` is the address of a function (``select.DECIDER``).
+    """
+
+
+@flag_labels.case()
+def flag_by_weights(objective, select, budget, always_candidates, cells, work, width):
+    stride = work.shape[1]
+    return call(select, work, cells, work, stride, width, budget, always_candidates) != 0
+
+
+@flag_labels.case(OneTerm)
+def flag_by_term(objective, select, budget, always_candidates, cells, work, width):
+    stride, numbers = work.shape[1], objective.numbers
+    return call(select, numbers, cells, work, stride, width, budget, always_candidates) != 0

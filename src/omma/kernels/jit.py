@@ -231,15 +231,20 @@ def address_of(function: Any) -> Any:
 
 @intrinsic
 def _call(context, address, arguments):
-    kinds = [NUMBERS if isinstance(kind, types.ArrayCTypes) else types.intp for kind in arguments]
+    kinds = [NUMBERS if isinstance(kind, types.Array) else types.intp for kind in arguments]
+
+    def native(target, builder, value, kind, wanted):
+        if wanted is NUMBERS:
+            return target.make_array(kind)(target, builder, value).data
+        return target.cast(builder, value, kind, wanted)
 
     def generate(target, builder, signature, values):
         given = [
-            target.cast(builder, builder.extract_value(values[1], i), kind, wanted)
-            for i, (kind, wanted) in enumerate(zip(arguments, kinds, strict=True))
+            native(target, builder, builder.extract_value(values[1], i), *pair)
+            for i, pair in enumerate(zip(arguments, kinds, strict=True))
         ]
-        native = [target.get_value_type(kind) for kind in kinds]
-        function = ir.FunctionType(target.get_value_type(types.intp), native).as_pointer()
+        parameters = [target.get_value_type(kind) for kind in kinds]
+        function = ir.FunctionType(target.get_value_type(types.intp), parameters).as_pointer()
         return builder.call(builder.inttoptr(values[0], function), given)
 
     return types.intp(types.intp, arguments), generate
@@ -253,16 +258,6 @@ def call(function, *arguments):
 @overload(call, jit_options=INLINED)
 def _overload_call(function, *arguments):
     return lambda function, *arguments: _call(function, arguments)
-
-
-def numbers_at(array):
-    """The address of an array's numbers; with the compiler switched off, the array."""
-    return array
-
-
-@overload(numbers_at, jit_options=INLINED)
-def _overload_numbers_at(array):
-    return lambda array: array.ctypes
 
 
 @intrinsic

@@ -16,10 +16,15 @@ begin at column 3·set, and one row of ``totals``:
 
 from typing import Final
 
+import numpy as np
+
+from omma.kernels.jit import helper
+
 LANES: Final = 8  # labels that vector instructions take at once
 
 TP, PREDICTED, POSITIVE = range(3)
-OWN, TRUE, KNOWN, JUDGED = range(4)
+# Of one type, as the number of a set is: functions would be compiled anew for each constant.
+OWN, TRUE, KNOWN, JUDGED = map(np.int64, range(4))
 SETS: Final = 4
 # Columns after those of the four sets.
 BIAS: Final = 12  # b_j of calibration
@@ -50,7 +55,8 @@ SEEN: Final = 6  # three rows: tp, predicted and positive that decisions look at
 RANKS: Final = 9  # of gains, as whole numbers in the same bits, for the choice under a budget
 TERM_SLOPE: Final = 10  # of one of several terms of an objective
 TERM_OFFSET: Final = 11
-WORK: Final = 12
+POINT: Final = 12  # the first six: where the gradient is taken (``gains``)
+WORK: Final = 13
 
 # `pace`, where the past decays: the weight of a row now, by what it grows after each row, and how
 # often all was divided by LARGEST_UNIT so that it stays a number.
@@ -66,3 +72,12 @@ TINY: Final = 1e-18  # keeps the infinite slope of a square root at zero a numbe
 # numbers apart that differ by much: rare labels are ranked there. Near one it does not.
 LEAST: Final = 1e-12
 MOST: Final = 1.0 - 1e-7
+
+
+@helper
+def padded(count):
+    """A number of labels rounded up to whole lanes.
+
+    Loops ask for it also where it changes nothing: compilers then know that no label is left over.
+    """
+    return (count + LANES - 1) & -LANES

@@ -3,7 +3,7 @@
 Arrays of length zero stand for "not given": weights are then 1, labels known, rules the first.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from omma.kernels.gather import gather
 from omma.kernels.jit import entry, helper
 from omma.kernels.layout import (
     FLAGS,
-    LANES,
     PRESENT,
     VALUES,
     N,
+    padded,
 )
 from omma.kernels.row import Gaps, Row, decide, learn
+
+# Where a row begins, of the type of other positions: functions are compiled anew for a constant.
+FIRST: Final = np.int64(0)
 
 
 class Extras(NamedTuple):
@@ -133,8 +136,8 @@ def replay_dense(eta, rows, true, true_rows, extras, spec, memory, marks, out, o
     decision goes into ``out[out_rows[t]]``. Returns the number of rows before the first that holds
     no probabilities, and the number of rows with fewer candidates than the budget.
     """
-    work, width = memory.work, memory.work.shape[1]
-    taken, filled = np.int64(0), 0  # of one type throughout: a second one compiles mark() twice
+    work, width = memory.work, padded(memory.work.shape[1])
+    taken, filled = FIRST, 0
     for t in range(rows.shape[0]):
         if read_values(eta[rows[t]], work[VALUES]) > 0:
             return t, filled
@@ -158,7 +161,7 @@ def replay_dense(eta, rows, true, true_rows, extras, spec, memory, marks, out, o
 @entry
 def learn_dense(eta, rows, true, true_rows, decided, extras, late, spec, memory):
     """Learn rows of every label that were decided before: ``decided[t]`` are flags of row t."""
-    work, width = memory.work, memory.work.shape[1]
+    work, width = memory.work, padded(memory.work.shape[1])
     for t in range(rows.shape[0]):
         read_values(eta[rows[t]], work[VALUES])
         calibrate(memory.calibrator, memory.columns, work, width)
@@ -180,12 +183,6 @@ class Sparse(NamedTuple):
 
     ids: Any  # (longest row, with room to append) int32
     place: Any  # (m,) int32
-
-
-@helper
-def padded(count):
-    """A number of labels rounded up to whole lanes."""
-    return (count + LANES - 1) & -LANES
 
 
 @helper
@@ -250,7 +247,7 @@ def fill_up_sparse(budget, count, sparse, spec, memory):
     flags, chosen = memory.work[FLAGS], 0
     for i in range(count):
         chosen += flags[i] != 0.0
-    j = 0
+    j = FIRST
     while chosen < budget:
         at, count = position_of_label(j, count, sparse, spec, memory)
         chosen += flags[at] == 0.0
@@ -269,7 +266,7 @@ def decide_labels(labels, values, pick, sparse, spec, memory):
     width = padded(count)
     clear_rest(work[VALUES], count, width)
     row_labels = sparse.ids[:count]
-    gather_row(spec, memory, row_labels, 0)
+    gather_row(spec, memory, row_labels, FIRST)
     short = decide(spec, memory, sparse.place, row_labels, pick, width)
     if short:
         count = fill_up_sparse(spec.budget, count, sparse, spec, memory)
@@ -299,9 +296,9 @@ def list_chosen(count, stored, sparse, work, out, start):
 def learn_labels(count, true, row, sparse, spec, memory):
     """Learn a sparse row whose values, flags and columns are there; ``true`` are its label ids."""
     work = memory.work
-    clear_rest(work[PRESENT], 0, count)
+    clear_rest(work[PRESENT], FIRST, count)
     for i in range(true.shape[0]):
-        at, count = position_of_label(true[i], count, sparse, spec, memory)
+        at, count = position_of_label(np.int64(true[i]), count, sparse, spec, memory)
         work[PRESENT, at] = 1.0
     width = padded(count)
     for column in (VALUES, FLAGS, PRESENT):
@@ -324,7 +321,7 @@ def replay_sparse(
     decision goes into ``out[out_rows[t]]``; else chosen labels are listed one after another, and
     their number goes into ``out[out_rows[t], 0]``. Returns as ``replay_dense`` does.
     """
-    taken, filled, written = np.int64(0), 0, 0
+    taken, filled, written = FIRST, 0, FIRST
     for t in range(starts.shape[0]):
         stored = ends[t] - starts[t]
         labels, values = indices[starts[t] : ends[t]], data[starts[t] : ends[t]]
@@ -338,7 +335,7 @@ def replay_sparse(
             out[out_rows[t], 0] = chosen
             written += chosen
         elif out.shape[0] > 0:
-            list_chosen(count, stored, sparse, memory.work, out[out_rows[t]], 0)
+            list_chosen(count, stored, sparse, memory.work, out[out_rows[t]], FIRST)
         row = row_at(extras, t, False)
         first, last = (true_starts[t], true_ends[t]) if row.labelled else (0, 0)
         learn_labels(count, true_ids[first:last], row, sparse, spec, memory)
@@ -355,11 +352,11 @@ def set_decided(labels, values, chosen, sparse, spec, memory):
         return count
     row_labels, width = sparse.ids[:count], padded(count)
     clear_rest(work[VALUES], count, width)
-    gather_row(spec, memory, row_labels, 0)
+    gather_row(spec, memory, row_labels, FIRST)
     calibrate(memory.calibrator, memory.columns, work, width)
-    clear_rest(work[FLAGS], 0, width)
+    clear_rest(work[FLAGS], FIRST, width)
     for i in range(chosen.shape[0]):
-        at, count = position_of_label(chosen[i], count, sparse, spec, memory)
+        at, count = position_of_label(np.int64(chosen[i]), count, sparse, spec, memory)
         work[FLAGS, at] = 1.0
     return count
 

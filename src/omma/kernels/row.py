@@ -24,15 +24,16 @@ from omma.kernels.counts import (
     see_totals,
 )
 from omma.kernels.decay import counted_unit, grow, unit_of
-from omma.kernels.gains import LABELS, PRIOR, weigh_labels
+from omma.kernels.gains import LABELS, PRIOR, flag_labels, weigh_labels
 from omma.kernels.gather import scatter
-from omma.kernels.jit import by_kind, call, helper, numbers_at
+from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import (
     AUDITED_LABELS,
     AUDITED_VALUES,
     FLAGS,
     JUDGED,
     MISSED,
+    POINT,
     POSITIVE,
     PREDICTED,
     PRESENT,
@@ -45,18 +46,18 @@ from omma.kernels.layout import (
     N,
 )
 from omma.kernels.limits import add_prices, move, position_in
-from omma.kernels.window import remember, slide
+from omma.kernels.window import LATER, NOW, remember, slide
 
 
 class Spec(NamedTuple):
     """What a policy does with a row."""
 
-    objective: Any  # what is maximized: ``gains.Weighed``, or ``FixedRules`` or ``CostMatrix``
+    objective: Any  # ``gains.OneTerm`` or ``gains.Weighed``, ``FixedRules`` or ``CostMatrix``
     prior: float  # λ
     budget: int  # k labels a row, −k at most k, 0 without a budget
     # Labels before this position are candidates at any probability: m with costs, else 0.
     always_candidates: int
-    select: int  # address of the function that flags labels (``select``)
+    select: int  # address of the function that flags labels (``gains.decider``, ``select``)
     feedback: Any  # what is counted (``counts``)
     m: int  # the number of labels
 
@@ -68,7 +69,6 @@ class Memory(NamedTuple):
     table: Any  # (fields, labels): numbers of all labels; for dense rows the same array
     totals: Any  # (SETS, TOTALS)
     work: Any  # (WORK, width): scratch space
-    point: Any  # (POINT,): where the gradient is taken (``gains``)
     calibrator: Any  # Learning, Settled or None
     pace: Any  # (PACE,) where the past decays, else None
     limits: Any  # Limits or None
@@ -98,9 +98,10 @@ def set_point(spec, memory):
     """Write where the gradient is taken, the totals that decisions look at, into ``point``."""
     unit = counted_unit(memory.pace, memory.window)
     feedback = in_units(spec.feedback, unit, memory.totals)
-    see_totals(feedback, memory.table, memory.totals, memory.point, spec.m)
-    memory.point[PRIOR] = spec.prior * unit
-    memory.point[LABELS] = spec.m
+    point = memory.work[POINT]
+    see_totals(feedback, memory.table, memory.totals, point, spec.m)
+    point[PRIOR] = spec.prior * unit
+    point[LABELS] = spec.m
     return feedback, unit
 
 
@@ -134,19 +135,15 @@ def decide(spec, memory, place, labels, pick, width):
     """
     calibrate(memory.calibrator, memory.columns, memory.work, width)
     feedback, unit = set_point(spec, memory)
-    seen = memory.work[SEEN : SEEN + 3]
-    cells = cells_seen(feedback, memory.columns, seen, memory.point[N], width)
+    work = memory.work
+    cells = cells_seen(feedback, memory.columns, work[SEEN : SEEN + 3], work[POINT, N], width)
     weigh_labels(spec.objective, cells, memory, labels, pick, width)
     add_prices(
-        memory.limits, feedback, unit, memory.columns, memory.table, memory.totals, memory.work,
-        place, labels, width, spec.m,
+        memory.limits, feedback, unit, memory.columns, memory.table, memory.totals, work, place,
+        labels, width, spec.m,
     )  # fmt: skip
-    work = memory.work
-    return (
-        call(
-            spec.select, spec.budget, spec.always_candidates, numbers_at(work), work.shape[1], width
-        )
-        != 0
+    return flag_labels(
+        spec.objective, spec.select, spec.budget, spec.always_candidates, cells, work, width
     )
 
 
@@ -228,7 +225,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
             center(calibrator, columns, work, weight * unit, width)
         expect(feedback, columns, totals, work, counted, width)
         if window is not None and is_counted:
-            remember(window, feedback, work, weight, True, labelled and not partly, labels, width)
+            remember(window, feedback, work, weight, NOW, labelled and not partly, labels, width)
     if gaps is not None and partly:
         # Limits that need no labels look at the whole decision, so they move before it is hidden.
         if limits is not None:
@@ -238,7 +235,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
         hide(gaps, memory, weight, counted, row.labelled, place, labels, width)
     if labelled:
         if window is not None and (partly or late):
-            remember(window, feedback, work, weight, False, True, labels, width)
+            remember(window, feedback, work, weight, LATER, labelled, labels, width)
         observe(feedback, columns, totals, work, counted, width)
         if pace is not None:  # counts that decide decay or slide; these are for reported values
             judged = columns[3 * JUDGED : 3 * JUDGED + 3]

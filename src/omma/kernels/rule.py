@@ -8,7 +8,7 @@ from omma.kernels.counts import see
 from omma.kernels.decay import counted_unit
 from omma.kernels.gains import LABELS, PRIOR, weigh_labels
 from omma.kernels.jit import entry
-from omma.kernels.layout import POSITIVE, PREDICTED, TOTALS, TP, N
+from omma.kernels.layout import POINT, POSITIVE, PREDICTED, SEEN, TOTALS, TP, N, padded
 from omma.kernels.limits import add_prices
 from omma.kernels.row import set_point
 
@@ -18,7 +18,7 @@ def see_all(spec, memory, cells, totals):
     """Write the counts of every label that decisions look at, shape (3, m), and their totals."""
     feedback, _ = set_point(spec, memory)
     for i in range(TOTALS):
-        totals[i] = memory.point[i]
+        totals[i] = memory.work[POINT, i]
     for j in range(cells.shape[1]):
         tp, predicted, positive = see(feedback, memory.table, totals[N], j)
         cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j] = tp, predicted, positive
@@ -27,12 +27,16 @@ def see_all(spec, memory, cells, totals):
 @entry
 def gradient(objective, prior, cells, totals, memory):
     """Write slope and offset of every label at counts (3, m) into ``work``."""
-    point, m = memory.point, cells.shape[1]
+    work, m = memory.work, cells.shape[1]
+    point, seen = work[POINT], work[SEEN : SEEN + 3]
     for i in range(TOTALS):
         point[i] = totals[i]
     point[PRIOR] = prior
     point[LABELS] = m
-    weigh_labels(objective, cells, memory, None, 0, m)
+    for cell in range(3):
+        for j in range(m):
+            seen[cell, j] = cells[cell, j]
+    weigh_labels(objective, seen, memory, None, 0, padded(work.shape[1]))
 
 
 @entry

@@ -17,11 +17,24 @@ from typing import Any, Final
 import numpy as np
 from numba.core import types
 
-from omma.kernels.jit import NUMBERS, address_of, as_array, bits_of, by_address, helper
-from omma.kernels.layout import FLAGS, OFFSET, RANKS, SLOPE, VALUES, WORK
+from omma.kernels.jit import (
+    NUMBERS,
+    address_of,
+    as_array,
+    bits_of,
+    by_address,
+    helper,
+    number_of,
+)
+from omma.kernels.layout import FLAGS, OFFSET, RANKS, SLOPE, VALUES, WORK, padded
 
 HIGHEST: Final = np.int64(2**63 - 1)
 LOWEST: Final = np.int64(np.float64(-np.inf).view(np.int64)) ^ HIGHEST  # the rank of −∞
+
+# What a function takes that flags labels: the numbers of a term and the counts (3, stride) of the
+# labels, which it may not need; ``work``, and how far its rows are apart; the width of the row, the
+# budget, and ``always_candidates``. It returns whether there are fewer candidates than the budget.
+DECIDER: Final = (NUMBERS,) * 3 + (types.intp,) * 4
 
 
 @helper
@@ -32,86 +45,91 @@ def rank(gain):
 
 
 @helper
+def flag_gain(rows, i, gain, is_candidate):
+    """Flag a label that gains."""
+    rows[FLAGS, i] = 1.0 if is_candidate & (gain >= 0.0) else 0.0
+
+
+@helper
+def rank_gain(rows, i, gain, is_candidate):
+    """Rank a label by its gain."""
+    rows[RANKS, i] = number_of(rank(gain if is_candidate else -np.inf))
+
+
+@helper
+def rank_at(ranks, i):
+    """The rank of a label, a whole number in the bits of a float."""
+    return np.int64(bits_of(ranks[i]))
+
+
+@helper
 def next_below(ranks, last, width):
     """The largest rank below the last one."""
     best = LOWEST
     for i in range(width):
-        below = ranks[i] if ranks[i] < last else LOWEST
-        best = max(best, below)
+        here = rank_at(ranks, i)
+        best = max(best, here if here < last else LOWEST)
     return best
 
 
 @helper
-def count_from(ranks, cut, width):
-    """How many have the rank of the cut, or a higher one."""
+def flag_from(ranks, cut, flags, width):
+    """Flag labels of the rank of the cut, or a higher one; returns how many there are."""
     count = 0
     for i in range(width):
-        count += ranks[i] >= cut
+        chosen = rank_at(ranks, i) >= cut
+        flags[i] = 1.0 if chosen else 0.0
+        count += chosen
     return count
 
 
 @helper
-def cut_of(budget, ranks, width):
-    """Rank and position of the last label that is chosen.
+def flag_best(budget, rows, width):
+    """Flag the best of the labels ranked; returns whether there are fewer than the budget.
 
-    The first round takes each rank for one label and counts at the end only; where there are ties,
-    the second round counts at every rank.
+    At first each rank is taken for one label. Where there are ties, this flags too many: then
+    labels are counted at every rank, and of those at the cut the last positions are left out.
     """
+    ranks, flags = rows[RANKS], rows[FLAGS]
     k, least = abs(budget), np.int64(0) if budget < 0 else LOWEST + np.int64(1)
-    count = 0
-    for careful in range(2):
-        cut, count = HIGHEST, 0
-        while count < k:
-            cut = next_below(ranks, cut, width)
-            if cut < least and careful == 1:
-                return least, width  # fewer than k candidates: all of them
-            if cut < least:
-                count = k + 1
-                break
-            if careful == 0 and count + 1 < k:
-                count += 1
-            else:
-                count = count_from(ranks, cut, width)
-        if count == k:
-            return cut, width
+    cut, count, is_careful = HIGHEST, 0, False
+    while True:
+        for place in range(k):
+            if (cut >= least) & (count < k):
+                cut = next_below(ranks, cut, width)
+            if is_careful | (place == k - 1):
+                count = flag_from(ranks, max(cut, least), flags, width)
+        if is_careful | (count <= k):
+            break
+        cut, count, is_careful = HIGHEST, 0, True
     position = width
-    while count > k:  # ties at the cut: the last positions are left out
+    while count > k:
         position -= 1
-        count -= ranks[position] == cut
-    return cut, position - 1
-
-
-def flag_gaining(budget, always_candidates, work, stride, width):
-    """Without a budget: flag every candidate that gains; there are never too few."""
-    rows = as_array(work, (WORK, stride))
-    values, slope, offset, flags = rows[VALUES], rows[SLOPE], rows[OFFSET], rows[FLAGS]
-    for i in range(width):
-        candidate = (values[i] > 0.0) | (i < always_candidates)
-        flags[i] = 1.0 if candidate & (slope[i] * values[i] + offset[i] >= 0.0) else 0.0
-    return np.intp(0)
-
-
-def flag_best(budget, always_candidates, work, stride, width):
-    """Flag the best of a row's labels; returns whether there are fewer than the budget."""
-    rows = as_array(work, (WORK, stride))
-    values, slope, offset = rows[VALUES], rows[SLOPE], rows[OFFSET]
-    ranks = rows[RANKS].view(np.int64)
-    for i in range(width):
-        candidate = (values[i] > 0.0) | (i < always_candidates)
-        ranks[i] = rank(slope[i] * values[i] + offset[i] if candidate else -np.inf)
-    cut, position = cut_of(budget, ranks, width)
-    flags = rows[FLAGS]
-    for i in range(width):
-        chosen = (ranks[i] > cut) | ((ranks[i] == cut) & (i <= position))
-        flags[i] = 1.0 if chosen else 0.0
-    return np.intp(cut == LOWEST + 1)
+        if rank_at(ranks, position) == cut:
+            flags[position] = 0.0
+            count -= 1
+    return np.intp(count < budget)
 
 
 @cache
 def selector(with_budget: bool) -> Any:
-    """The function that flags labels, compiled once for all loops."""
-    function = flag_best if with_budget else flag_gaining
-    return by_address(function, types.intp, types.intp, NUMBERS, types.intp, types.intp)
+    """The function that flags labels by slopes and offsets in ``work``."""
+
+    def select_row(numbers, cells, work, stride, width, budget, always_candidates):
+        rows = as_array(work, (WORK, stride))
+        for i in range(padded(width)):
+            eta = rows[VALUES, i]
+            is_candidate = (eta > 0.0) | (i < always_candidates)
+            gain = rows[SLOPE, i] * eta + rows[OFFSET, i]
+            if with_budget:  # the same for all rows: one of both is compiled
+                rank_gain(rows, i, gain, is_candidate)
+            else:
+                flag_gain(rows, i, gain, is_candidate)
+        if with_budget:
+            return flag_best(budget, rows, padded(width))
+        return np.intp(0)
+
+    return by_address(select_row, *DECIDER)
 
 
 def selector_address(budget: int) -> Any:

@@ -8,8 +8,9 @@ import numpy as np
 
 from omma.kernels.calibrate import calibrate
 from omma.kernels.jit import entry, helper
-from omma.kernels.layout import FLAGS, PRESENT, VALUES
+from omma.kernels.layout import FLAGS, PRESENT, VALUES, padded
 from omma.kernels.replay import (
+    FIRST,
     Sparse,
     decide_labels,
     fill_up,
@@ -25,14 +26,14 @@ from omma.kernels.row import Memory, Row, Spec, decide, learn
 @entry
 def decide_dense(
     eta, pick, out, objective, prior, budget, always_candidates, select, feedback, m,
-    columns, totals, work, point, calibrator, pace, limits, window,
+    columns, totals, work, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of every label into ``out``; False where eta holds no probabilities."""
     if read_values(eta, work[VALUES]) > 0:
         return False
     spec = Spec(objective, prior, budget, always_candidates, select, feedback, m)
-    memory = Memory(columns, columns, totals, work, point, calibrator, pace, limits, window)
-    if decide(spec, memory, None, None, pick, work.shape[1]):
+    memory = Memory(columns, columns, totals, work, calibrator, pace, limits, window)
+    if decide(spec, memory, None, None, pick, padded(work.shape[1])):
         fill_up(budget, work[FLAGS])
     write_flags(work[FLAGS], out)
     return True
@@ -52,7 +53,7 @@ def read_indicators(values, column):
 @entry
 def learn_dense(
     eta, true, decided, weight, labelled, late, gaps, objective, prior, budget,
-    always_candidates, select, feedback, m, columns, totals, work, point, calibrator, pace, limits,
+    always_candidates, select, feedback, m, columns, totals, work, calibrator, pace, limits,
     window,
 ):  # fmt: skip
     """Learn one row of every label; False, and nothing changed, where indicators are not 0 and 1.
@@ -63,20 +64,19 @@ def learn_dense(
     if wrong > 0:
         return False
     spec = Spec(objective, prior, budget, always_candidates, select, feedback, m)
-    memory = Memory(columns, columns, totals, work, point, calibrator, pace, limits, window)
+    memory = Memory(columns, columns, totals, work, calibrator, pace, limits, window)
     read_values(eta, work[VALUES])
-    calibrate(calibrator, columns, work, work.shape[1])
+    width = padded(work.shape[1])
+    calibrate(calibrator, columns, work, width)
     row = Row(weight, labelled, late, gaps)
-    learn(
-        calibrator, pace, limits, window, gaps, spec, memory, row, None, None, work.shape[1]
-    )  # fmt: skip
+    learn(calibrator, pace, limits, window, gaps, spec, memory, row, None, None, width)
     return True
 
 
 @entry
 def decide_sparse(
     labels, values, pick, out, ids, place, objective, prior, budget, always_candidates, select,
-    feedback, m, columns, table, totals, work, point, calibrator, pace, limits, window,
+    feedback, m, columns, table, totals, work, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of stored labels: lists the chosen ones in ``out`` and returns their number.
 
@@ -86,17 +86,17 @@ def decide_sparse(
         Spec(objective, prior, budget, always_candidates, select, feedback, m),
         Sparse(ids, place),
     )
-    memory = Memory(columns, table, totals, work, point, calibrator, pace, limits, window)
+    memory = Memory(columns, table, totals, work, calibrator, pace, limits, window)
     count, _ = decide_labels(labels, values, pick, sparse, spec, memory)
     if count < 0:
         return count
-    return np.int64(list_chosen(count, labels.shape[0], sparse, work, out, 0))
+    return np.int64(list_chosen(count, labels.shape[0], sparse, work, out, FIRST))
 
 
 @entry
 def learn_sparse(
     labels, values, true, chosen, weight, labelled, late, gaps, ids, place, objective, prior,
-    budget, always_candidates, select, feedback, m, columns, table, totals, work, point,
+    budget, always_candidates, select, feedback, m, columns, table, totals, work,
     calibrator, pace, limits, window,
 ):  # fmt: skip
     """Learn one row of stored labels."""
@@ -104,6 +104,6 @@ def learn_sparse(
         Spec(objective, prior, budget, always_candidates, select, feedback, m),
         Sparse(ids, place),
     )
-    memory = Memory(columns, table, totals, work, point, calibrator, pace, limits, window)
+    memory = Memory(columns, table, totals, work, calibrator, pace, limits, window)
     count = set_decided(labels, values, chosen, sparse, spec, memory)
     learn_labels(count, true, Row(weight, labelled, late, gaps), sparse, spec, memory)

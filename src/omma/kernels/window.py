@@ -46,6 +46,9 @@ LENGTH: Final = 7  # the most of them
 SINCE: Final = 8  # rows since all was counted anew
 NUMBERS: Final = 9
 
+# Whether a row is of the window, or labels that come later: of one type (``layout.OWN``).
+NOW, LATER = np.bool_(True), np.bool_(False)
+
 
 class Recent(NamedTuple):
     """The rows of the window; ``marks``, shape (m,), is scratch space."""
