@@ -42,6 +42,7 @@ from omma.kernels.jit import bits_of, by_kind, fma, helper, number_of
 from omma.kernels.layout import (
     BIAS,
     ENTRIES,
+    LEARNED,
     LEAST,
     LOGITS,
     MEAN,
@@ -265,13 +266,16 @@ def fit_row(calibrator, columns, work, weight, unit, width, m):
     shared, counted, nothing = calibrator.shared, weight * unit, np.int64(0)
     values, logits, present = work[VALUES], work[LOGITS], work[PRESENT]
     bias, precision, mean = columns[BIAS], columns[PRECISION], columns[MEAN]
+    learned = work[LEARNED]
     share, start = 1.0 - 1.0 / m, START_PRECISION * unit
     a, e, b = curve_of(shared, 1.0)
     g_within, g_between, g_all = nothing, nothing, nothing
     aa, ae, ab, ee, eb, bb = nothing, nothing, nothing, nothing, nothing, nothing
+    # Two loops: the series of one leave registers for the nine sums of the other.
     for i in range(width):
-        within, between = logits[i] - mean[i], mean[i]
-        c = sigmoid(fma(a, within, b) + fma(e, between, bias[i]))
+        learned[i] = sigmoid(fma(a, logits[i] - mean[i], b) + fma(e, mean[i], bias[i]))
+    for i in range(width):
+        within, between, c = logits[i] - mean[i], mean[i], learned[i]
         g = c - present[i] if values[i] > 0.0 else 0.0
         w = abs(g) * (c if c > 1.0 - c else 1.0 - c)
         known = precision[i] + counted * w

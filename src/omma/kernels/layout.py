@@ -51,6 +51,7 @@ FLAGS: Final = 2  # 1 where the label is predicted
 PRESENT: Final = 3  # 1 where the label is true
 SLOPE: Final = 4  # of each label: predicting it gains slope·η + offset
 OFFSET: Final = 5
+LEARNED: Final = 4  # later, in the place of slopes: probabilities by all that was learned
 SEEN: Final = 6  # three rows: tp, predicted and positive that decisions look at, where corrected
 RANKS: Final = 9  # of gains, as whole numbers in the same bits, for the choice under a budget
 TERM_SLOPE: Final = 10  # of one of several terms of an objective
