@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from omma._pool import Progress
 from omma.kernels import replay as kernels, rule as rules, single
 from omma.kernels.calibrate import Learning, Settled
-from omma.kernels.counts import Both, Estimates, Labels, PartialLabels
+from omma.kernels.counts import Both, Estimates, PartialLabels
 from omma.kernels.layout import FIELDS, OFFSET, PRESENT, SLOPE, SUM_TP, VALUES, WORK
 from omma.kernels.limits import Limits
 from omma.kernels.row import Gaps, Memory, Spec
@@ -86,11 +86,11 @@ class Engine:
         # Algorithm 1 of the paper counts labels, Algorithm 2 estimates; Auto looks at both.
         feedback: Any
         if state.labels is None:
-            feedback = PartialLabels(plan.sums) if state.partial else Labels(plan.sums)
+            feedback = PartialLabels() if state.partial else None
         elif state.known is None or plan.shrinkage is None:
-            feedback = Estimates(plan.sums)
+            feedback = Estimates()
         else:
-            feedback = Both(plan.sums, *plan.shrinkage)
+            feedback = Both(*plan.shrinkage)
         select, objective = plan.decision
         self.spec = Spec(
             objective,
@@ -99,6 +99,7 @@ class Engine:
             0 if plan.matrix is None else self.m,
             select,
             feedback,
+            plan.sums,
             self.m,
         )
         # Learning is the same for all objectives and budgets, and is compiled once for them.

@@ -1,9 +1,9 @@
 """What decisions look at, and what is counted of a row, for each kind of feedback.
 
-With ``Labels`` one set of counts does both: OMMA, Algorithm 1 of the paper. With ``Estimates``
-probabilities are counted in place of labels: OMMA(η̂), Algorithm 2; labels are counted beside them,
-for reported values. With ``Both``, counts of probabilities are corrected by the ratio of labels to
-probabilities on the rows whose labels came.
+Where it is None, one set of counts of labels does both: OMMA, Algorithm 1 of the paper. With
+``Estimates`` probabilities are counted in place of labels: OMMA(η̂), Algorithm 2; labels are counted
+beside them, for reported values. With ``Both``, counts of probabilities are corrected by the ratio
+of labels to probabilities on the rows whose labels came.
 
 Sums over labels are in fixed point: whole numbers add up to the same in any order, so loops are
 vectorized, and dense rows, sparse ones and single ones agree to the bit.
@@ -33,22 +33,12 @@ from omma.kernels.layout import (
 )
 
 
-class Labels(NamedTuple):
-    """True labels are counted, and looked at."""
-
-    sums: int  # 1 where sums over labels are kept
-
-
 class PartialLabels(NamedTuple):
-    """The same where single labels were unknown: counts are scaled up to all rows."""
-
-    sums: int
+    """Labels where single ones were unknown: counts are scaled up to all rows."""
 
 
 class Estimates(NamedTuple):
     """Probabilities are counted and looked at; true labels are counted beside them."""
-
-    sums: int
 
 
 class Both(NamedTuple):
@@ -61,7 +51,6 @@ class Both(NamedTuple):
     ``patience`` is how many positives may go by until then, times two.
     """
 
-    sums: int
     hits: float
     positives: float
     eager: float
@@ -103,7 +92,6 @@ def scale_nothing(feedback, unit, totals):
 @in_units.case(Both)
 def scale_both(feedback, unit, totals):
     return Both(
-        feedback.sums,
         feedback.hits * unit,
         feedback.positives * unit,
         feedback.eager * unit if totals[TRUE, N] > 0.0 else 0.0,
@@ -171,22 +159,22 @@ def see_corrected(feedback, columns, rows, i):
 
 
 @by_kind
-def see_totals(feedback, columns, totals, seen, m):
-    """Write the totals that decisions look at into ``seen``."""
+def see_totals(feedback, sums, columns, totals, seen, m):
+    """Write the totals that decisions look at into ``seen``; ``sums`` is as in ``row.Spec``."""
 
 
 @see_totals.case()
-def see_own_totals(feedback, columns, totals, seen, m):
+def see_own_totals(feedback, sums, columns, totals, seen, m):
     for i in range(TOTALS):
         seen[i] = totals[OWN, i]
 
 
 @see_totals.case(PartialLabels)
-def see_scaled_totals(feedback, columns, totals, seen, m):
+def see_scaled_totals(feedback, sums, columns, totals, seen, m):
     """Every row changes every label's factor: the sums take a pass over all labels."""
     seen[N] = totals[OWN, N]
     seen[SUM_TP] = seen[SUM_PREDICTED] = seen[SUM_POSITIVE] = 0.0
-    if feedback.sums > 0:
+    if sums > 0:
         for j in range(m):
             tp, predicted, positive = see(feedback, columns, seen[N], j)
             seen[SUM_TP] += tp
@@ -195,10 +183,10 @@ def see_scaled_totals(feedback, columns, totals, seen, m):
 
 
 @see_totals.case(Both)
-def see_corrected_totals(feedback, columns, totals, seen, m):
+def see_corrected_totals(feedback, sums, columns, totals, seen, m):
     """Sums are corrected as one label is."""
     seen[N] = totals[OWN, N]
-    if feedback.sums > 0:
+    if sums > 0:
         observed = totals[TRUE, SUM_TP], totals[TRUE, SUM_POSITIVE]
         known = totals[KNOWN, SUM_TP], totals[KNOWN, SUM_POSITIVE]
         expected = totals[OWN, SUM_TP], totals[OWN, SUM_POSITIVE]
@@ -209,7 +197,7 @@ def see_corrected_totals(feedback, columns, totals, seen, m):
         seen[SUM_PREDICTED] = predicted
 
 
-NO_SUMS: Final = np.int64(0)  # of the type that feedback has: another one compiles it twice
+NO_SUMS: Final = np.int64(0)  # of the type that others have: a constant compiles it twice
 
 # What is counted of a row: C_t = C_{t−1} + C(y_t, ŷ_t), as counts in place of the paper's means.
 
@@ -247,42 +235,42 @@ def count_set(cells, totals, sums, degrees, flags, weight, width):
 
 
 @by_kind
-def expect(feedback, columns, totals, work, weight, width):
+def expect(feedback, sums, columns, totals, work, weight, width):
     """Count a decided row before its labels come."""
 
 
 @expect.case()
-def expect_nothing(feedback, columns, totals, work, weight, width):
+def expect_nothing(feedback, sums, columns, totals, work, weight, width):
     pass
 
 
 @expect.case(Estimates)
 @expect.case(Both)
-def expect_values(feedback, columns, totals, work, weight, width):
-    own, sums = columns[3 * OWN : 3 * OWN + 3], feedback.sums
+def expect_values(feedback, sums, columns, totals, work, weight, width):
+    own = columns[3 * OWN : 3 * OWN + 3]
     count_set(own, totals[OWN], sums, work[VALUES], work[FLAGS], weight, width)
 
 
 @by_kind
-def observe(feedback, columns, totals, work, weight, width):
+def observe(feedback, sums, columns, totals, work, weight, width):
     """Count the labels of a row."""
 
 
 @observe.case()
-def observe_labels(feedback, columns, totals, work, weight, width):
-    own, sums = columns[3 * OWN : 3 * OWN + 3], feedback.sums
+def observe_labels(feedback, sums, columns, totals, work, weight, width):
+    own = columns[3 * OWN : 3 * OWN + 3]
     count_set(own, totals[OWN], sums, work[PRESENT], work[FLAGS], weight, width)
 
 
 @observe.case(Estimates)
-def observe_beside(feedback, columns, totals, work, weight, width):
+def observe_beside(feedback, sums, columns, totals, work, weight, width):
     true = columns[3 * TRUE : 3 * TRUE + 3]
     count_set(true, totals[TRUE], NO_SUMS, work[PRESENT], work[FLAGS], weight, width)
 
 
 @observe.case(Both)
-def observe_both(feedback, columns, totals, work, weight, width):
-    flags, sums = work[FLAGS], feedback.sums
+def observe_both(feedback, sums, columns, totals, work, weight, width):
+    flags = work[FLAGS]
     true, known = columns[3 * TRUE : 3 * TRUE + 3], columns[3 * KNOWN : 3 * KNOWN + 3]
     count_set(true, totals[TRUE], sums, work[PRESENT], flags, weight, width)
     count_set(known, totals[KNOWN], sums, work[VALUES], flags, weight, width)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba.core import types
+from numpy.typing import NDArray
 
 from omma.kernels.jit import (
     NUMBERS,
@@ -285,12 +286,6 @@ class Weighed(NamedTuple):
     numbers: Any  # (terms, numbers)
 
 
-class OneTerm(NamedTuple):
-    """The numbers of the one term that decides by itself (``make_decider``)."""
-
-    numbers: Any
-
-
 def compiled(objective: Any) -> Any:
     """An objective as loops over rows know it: ``Weighed``, or ``FixedRules`` as it is."""
     if isinstance(objective, FixedRules):
@@ -304,9 +299,9 @@ def compiled(objective: Any) -> Any:
     return Weighed(addresses if config.DISABLE_JIT else np.array(addresses, np.int64), numbers)
 
 
-def deciding_alone(term: Any, with_budget: bool) -> tuple[Any, OneTerm]:
+def deciding_alone(term: Any, with_budget: bool) -> tuple[Any, NDArray[np.float64]]:
     """The address of the function that decides rows by a term, and the numbers it reads."""
-    return address_of(decider(term, with_budget)), OneTerm(np.array(flat(term)))
+    return address_of(decider(term, with_budget)), np.array(flat(term))
 
 
 def terms_of(objective: Any) -> Any:
@@ -418,7 +413,7 @@ def weigh_labels(objective, cells, memory, labels, pick, width):
     """
 
 
-@weigh_labels.case(OneTerm)
+@weigh_labels.case(np.ndarray)
 def weigh_nothing_before(objective, cells, memory, labels, pick, width):
     """What decides by itself weighs by itself."""
 
@@ -472,7 +467,7 @@ def flag_by_weights(objective, select, budget, always_candidates, cells, work, w
     return call(select, work, cells, work, stride, width, budget, always_candidates) != 0
 
 
-@flag_labels.case(OneTerm)
+@flag_labels.case(np.ndarray)
 def flag_by_term(objective, select, budget, always_candidates, cells, work, width):
-    stride, numbers = work.shape[1], objective.numbers
-    return call(select, numbers, cells, work, stride, width, budget, always_candidates) != 0
+    stride = work.shape[1]
+    return call(select, objective, cells, work, stride, width, budget, always_candidates) != 0

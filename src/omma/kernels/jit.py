@@ -115,10 +115,11 @@ def helper(function: Callable[..., Any]) -> Any:
 
 
 def by_kind(described: Callable[..., Any]) -> Any:
-    """A function with a case for each kind of its first argument, a named tuple or None.
+    """A function with a case for each kind of its first argument: named tuples, arrays and None.
 
-    ``@function.case(MacroTerm)`` adds the case of a ``MacroTerm``, ``@function.case(None)`` that of
-    None, and ``@function.case()`` serves every kind without a case of its own.
+    ``@function.case(MacroTerm)`` adds the case of a ``MacroTerm``, ``@function.case(np.ndarray)``
+    that of an array, ``@function.case(None)`` that of None, and ``@function.case()`` serves every
+    kind without a case of its own.
     """
     cases: dict[Any, Callable[..., Any]] = {}
     every_other = object()
@@ -130,7 +131,9 @@ def by_kind(described: Callable[..., Any]) -> Any:
 
     def pick(*kinds: Any) -> Any:
         """Numba asks with types: those of named tuples know their class."""
-        return cases.get(getattr(kinds[0], "instance_class", None)) or cases.get(every_other)
+        kind = getattr(kinds[0], "instance_class", None)
+        kind = np.ndarray if isinstance(kinds[0], types.Array) else kind
+        return cases.get(kind) or cases.get(every_other)
 
     def case(kind: Any = every_other) -> Callable[[Any], Any]:
         def add(implementation: Any) -> Any:

@@ -42,7 +42,7 @@ FIELDS: Final = 21
 # A row of `totals`.
 N, SUM_TP, SUM_PREDICTED, SUM_POSITIVE = range(4)
 TOTALS: Final = 4
-SUMS: Final = 1  # what ``sums`` of feedback is where sums over labels are kept
+SUMS: Final = 1  # what ``sums`` is where sums over labels are kept
 
 # Rows of `work`.
 VALUES: Final = 0  # probabilities, calibrated where there is a calibrator; 0 is no candidate

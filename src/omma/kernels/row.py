@@ -52,13 +52,16 @@ from omma.kernels.window import LATER, NOW, remember, slide
 class Spec(NamedTuple):
     """What a policy does with a row."""
 
-    objective: Any  # ``gains.OneTerm`` or ``gains.Weighed``, ``FixedRules`` or ``CostMatrix``
+    # What is maximized: ``gains.Weighed``, ``FixedRules`` or ``CostMatrix``; where one term decides
+    # by itself, the numbers that its function reads.
+    objective: Any
     prior: float  # λ
     budget: int  # k labels a row, −k at most k, 0 without a budget
     # Labels before this position are candidates at any probability: m with costs, else 0.
     always_candidates: int
     select: int  # address of the function that flags labels (``gains.decider``, ``select``)
-    feedback: Any  # what is counted (``counts``)
+    feedback: Any  # what is counted (``counts``); None where labels alone are
+    sums: int  # 1 where sums over labels are kept, else 0
     m: int  # the number of labels
 
 
@@ -99,7 +102,7 @@ def set_point(spec, memory):
     unit = counted_unit(memory.pace, memory.window)
     feedback = in_units(spec.feedback, unit, memory.totals)
     point = memory.work[POINT]
-    see_totals(feedback, memory.table, memory.totals, point, spec.m)
+    see_totals(feedback, spec.sums, memory.table, memory.totals, point, spec.m)
     point[PRIOR] = spec.prior * unit
     point[LABELS] = spec.m
     return feedback, unit
@@ -223,7 +226,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
     if not late:
         if calibrator is not None:
             center(calibrator, columns, work, weight * unit, width)
-        expect(feedback, columns, totals, work, counted, width)
+        expect(feedback, spec.sums, columns, totals, work, counted, width)
         if window is not None and is_counted:
             remember(window, feedback, work, weight, NOW, labelled and not partly, labels, width)
     if gaps is not None and partly:
@@ -236,7 +239,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
     if labelled:
         if window is not None and (partly or late):
             remember(window, feedback, work, weight, LATER, labelled, labels, width)
-        observe(feedback, columns, totals, work, counted, width)
+        observe(feedback, spec.sums, columns, totals, work, counted, width)
         if pace is not None:  # counts that decide decay or slide; these are for reported values
             judged = columns[3 * JUDGED : 3 * JUDGED + 3]
             count_set(judged, totals[JUDGED], NO_SUMS, work[PRESENT], work[FLAGS], weight, width)
@@ -252,5 +255,5 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
     # One more row has passed: what was counted is worth a little less, or leaves the window.
     if pace is not None and not late and weight > 0.0 and is_counted:
         if window is not None:
-            slide(window, feedback, limits, memory.table, totals)
+            slide(window, feedback, spec.sums, limits, memory.table, totals)
         grow(pace, window, calibrator, limits, memory.table, totals)

@@ -25,13 +25,13 @@ from omma.kernels.row import Memory, Row, Spec, decide, learn
 
 @entry
 def decide_dense(
-    eta, pick, out, objective, prior, budget, always_candidates, select, feedback, m,
+    eta, pick, out, objective, prior, budget, always_candidates, select, feedback, sums, m,
     columns, totals, work, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of every label into ``out``; False where eta holds no probabilities."""
     if read_values(eta, work[VALUES]) > 0:
         return False
-    spec = Spec(objective, prior, budget, always_candidates, select, feedback, m)
+    spec = Spec(objective, prior, budget, always_candidates, select, feedback, sums, m)
     memory = Memory(columns, columns, totals, work, calibrator, pace, limits, window)
     if decide(spec, memory, None, None, pick, padded(work.shape[1])):
         fill_up(budget, work[FLAGS])
@@ -53,7 +53,7 @@ def read_indicators(values, column):
 @entry
 def learn_dense(
     eta, true, decided, weight, labelled, late, gaps, objective, prior, budget,
-    always_candidates, select, feedback, m, columns, totals, work, calibrator, pace, limits,
+    always_candidates, select, feedback, sums, m, columns, totals, work, calibrator, pace, limits,
     window,
 ):  # fmt: skip
     """Learn one row of every label; False, and nothing changed, where indicators are not 0 and 1.
@@ -63,7 +63,7 @@ def learn_dense(
     wrong = read_indicators(decided, work[FLAGS]) + read_indicators(true, work[PRESENT])
     if wrong > 0:
         return False
-    spec = Spec(objective, prior, budget, always_candidates, select, feedback, m)
+    spec = Spec(objective, prior, budget, always_candidates, select, feedback, sums, m)
     memory = Memory(columns, columns, totals, work, calibrator, pace, limits, window)
     read_values(eta, work[VALUES])
     width = padded(work.shape[1])
@@ -76,14 +76,14 @@ def learn_dense(
 @entry
 def decide_sparse(
     labels, values, pick, out, ids, place, objective, prior, budget, always_candidates, select,
-    feedback, m, columns, table, totals, work, calibrator, pace, limits, window,
+    feedback, sums, m, columns, table, totals, work, calibrator, pace, limits, window,
 ):  # fmt: skip
     """Decide one row of stored labels: lists the chosen ones in ``out`` and returns their number.
 
     It is −1 where a value is no probability, −2 where label ids do not rise or are no labels.
     """
     spec, sparse = (
-        Spec(objective, prior, budget, always_candidates, select, feedback, m),
+        Spec(objective, prior, budget, always_candidates, select, feedback, sums, m),
         Sparse(ids, place),
     )
     memory = Memory(columns, table, totals, work, calibrator, pace, limits, window)
@@ -96,12 +96,12 @@ def decide_sparse(
 @entry
 def learn_sparse(
     labels, values, true, chosen, weight, labelled, late, gaps, ids, place, objective, prior,
-    budget, always_candidates, select, feedback, m, columns, table, totals, work,
+    budget, always_candidates, select, feedback, sums, m, columns, table, totals, work,
     calibrator, pace, limits, window,
 ):  # fmt: skip
     """Learn one row of stored labels."""
     spec, sparse = (
-        Spec(objective, prior, budget, always_candidates, select, feedback, m),
+        Spec(objective, prior, budget, always_candidates, select, feedback, sums, m),
         Sparse(ids, place),
     )
     memory = Memory(columns, table, totals, work, calibrator, pace, limits, window)

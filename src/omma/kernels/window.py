@@ -155,28 +155,31 @@ def count_ids(which, sums, chosen, ids, degrees, weight, marks, table, totals):
 
 
 @by_kind
-def count_recent(feedback, kind, chosen, true, stored, values, weight, marks, table, totals):
+def count_recent(feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals):
     """Count a row that was kept, or take it off."""
 
 
 @count_recent.case()
-def count_recent_labels(feedback, kind, chosen, true, stored, values, weight, marks, table, totals):
-    count_ids(OWN, feedback.sums, chosen, true, None, weight, marks, table, totals)
+def count_recent_labels(
+    feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals
+):
+    count_ids(OWN, sums, chosen, true, None, weight, marks, table, totals)
 
 
 @count_recent.case(Estimates)
 def count_recent_estimates(
-    feedback, kind, chosen, true, stored, values, weight, marks, table, totals
+    feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals
 ):
     if kind & TIMED:
-        count_ids(OWN, feedback.sums, chosen, stored, values, weight, marks, table, totals)
+        count_ids(OWN, sums, chosen, stored, values, weight, marks, table, totals)
     if kind & LABELLED:
         count_ids(TRUE, 0, chosen, true, None, weight, marks, table, totals)
 
 
 @count_recent.case(Both)
-def count_recent_both(feedback, kind, chosen, true, stored, values, weight, marks, table, totals):
-    sums = feedback.sums
+def count_recent_both(
+    feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals
+):
     if kind & TIMED:
         count_ids(OWN, sums, chosen, stored, values, weight, marks, table, totals)
     if kind & LABELLED:
@@ -185,7 +188,9 @@ def count_recent_both(feedback, kind, chosen, true, stored, values, weight, mark
 
 
 @helper
-def count_recent_row(window, feedback, limits, table, totals, row, first_id, first_value, sign):
+def count_recent_row(
+    window, feedback, sums, limits, table, totals, row, first_id, first_value, sign
+):
     """Count the kept row whose lists begin there, or take it off; returns where the next begins."""
     rows, ids, marks = window.rows, window.ids, window.marks
     middle = first_id + rows[row, CHOSEN]
@@ -202,7 +207,7 @@ def count_recent_row(window, feedback, limits, table, totals, row, first_id, fir
     present = true if limited_set(feedback) != OWN or stored.shape[0] == 0 else stored
     if leaves:
         add_recalls(limits, feedback, table, present, -1.0)
-    count_recent(feedback, kind, chosen, true, stored, values, weight, marks, table, totals)
+    count_recent(feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals)
     if leaves:
         for i in range(first_id, end):  # rounding may leave less than nothing of a count
             for field in range(3 * KNOWN + 3):
@@ -212,18 +217,18 @@ def count_recent_row(window, feedback, limits, table, totals, row, first_id, fir
 
 
 @helper
-def leave(window, feedback, limits, table, totals):
+def leave(window, feedback, sums, limits, table, totals):
     """Take the first row off the counts, and let it go."""
     numbers = window.numbers
     row, first_id, first_value = numbers[FIRST], numbers[FIRST_ID], numbers[FIRST_VALUE]
     numbers[FIRST_ID], numbers[FIRST_VALUE] = count_recent_row(
-        window, feedback, limits, table, totals, row, first_id, first_value, -1.0
+        window, feedback, sums, limits, table, totals, row, first_id, first_value, -1.0
     )
     numbers[FIRST] += 1
 
 
 @helper
-def count_anew(window, feedback, limits, table, totals):
+def count_anew(window, feedback, sums, limits, table, totals):
     """Count all that is kept from nothing, so that no rounding stays for longer than a window."""
     for field in range(3 * KNOWN + 3):
         for j in range(table.shape[1]):
@@ -235,23 +240,23 @@ def count_anew(window, feedback, limits, table, totals):
     first_id, first_value = numbers[FIRST_ID], numbers[FIRST_VALUE]
     for row in range(numbers[FIRST], numbers[END]):
         first_id, first_value = count_recent_row(
-            window, feedback, limits, table, totals, row, first_id, first_value, 1.0
+            window, feedback, sums, limits, table, totals, row, first_id, first_value, 1.0
         )
     recount_recalls(limits, feedback, table)
 
 
 @helper
-def slide(window, feedback, limits, table, totals):
+def slide(window, feedback, sums, limits, table, totals):
     """After a row was kept: the one that is too many leaves."""
     numbers = window.numbers
     numbers[HELD] += 1
     if numbers[HELD] > numbers[LENGTH]:
         numbers[HELD] -= 1
-        leave(window, feedback, limits, table, totals)
+        leave(window, feedback, sums, limits, table, totals)
         # Labels that came after it, and before the next row, go with it.
         while (window.rows[numbers[FIRST], KIND] & TIMED) == 0:
-            leave(window, feedback, limits, table, totals)
+            leave(window, feedback, sums, limits, table, totals)
     numbers[SINCE] += 1
     if numbers[SINCE] >= numbers[LENGTH]:
         numbers[SINCE] = 0
-        count_anew(window, feedback, limits, table, totals)
+        count_anew(window, feedback, sums, limits, table, totals)

@@ -614,8 +614,10 @@ class OnlineClassifier:
         if m == 1:
             refuse_two_columns(values, self.metric)
         row = quick_csr_row(values, m)
-        if row is None or row[1].dtype is not FLOAT64:
+        if row is None or row[1].dtype.kind != "f":
             row = single_row("predict", values, m)
+        else:  # of 64 bits, which is what kernels of single rows read
+            row = row[0], row[1].astype(FLOAT64, copy=False)
         if row is None:
             prediction = self.policy.decide_rows(self._state, values)
             answer = prediction.copy()
