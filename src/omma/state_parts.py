@@ -118,7 +118,7 @@ class CountSet(NamedTuple):
     cells: NDArray[np.float64]
     totals: NDArray[np.float64]
     missed: NDArray[np.float64] | None = None
-    place: int | np.int64 = OWN  # which of the sets it is (``omma.kernels.layout``)
+    place: int = OWN  # which of the sets it is (``omma.kernels.layout``)
 
     @property
     def rows(self) -> float:

@@ -14,7 +14,7 @@ begin at column 3·set, and one row of ``totals``:
 - JUDGED: labels of all rows, where OWN decays or slides: what reported values are of.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from omma.kernels.jit import helper
 LANES: Final = 8  # labels that vector instructions take at once
 
 TP, PREDICTED, POSITIVE = range(3)
-# Of one type, as the number of a set is: functions would be compiled anew for each constant.
-OWN, TRUE, KNOWN, JUDGED = map(np.int64, range(4))
+# Whole numbers of NumPy have a type; for constants, functions would be compiled anew for each.
+WHICH: Any = map(np.int64, range(4))
+OWN, TRUE, KNOWN, JUDGED = WHICH
 SETS: Final = 4
 # Columns after those of the four sets.
 BIAS: Final = 12  # b_j of calibration
