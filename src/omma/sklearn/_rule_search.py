@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, _num_samples
 
 from omma.calibration.online import OnlineCalibrator
 from omma.calibration.whole import calibration_of
@@ -75,7 +74,8 @@ def out_of_fold(
             f"refit of {owner} must be True where cv has several splits, got False with "
             f"{len(splits)}: which of their estimators should be kept is not clear"
         )
-    params, labels, n = routed.estimator.fit, problem.encode(y), _num_samples(X)
+    params, labels = routed.estimator.fit, problem.encode(y)
+    n = labels.shape[0]
     folds = Parallel(n_jobs=model.n_jobs, verbose=model.verbose)(
         delayed(_fold)(clone(model.estimator), X, y, problem, train, test, params)
         for train, test in splits
@@ -98,9 +98,23 @@ def _fold(
     model: Any, X: Any, y: Any, problem: Problem, train: Any, test: Any, fit_params: dict[str, Any]
 ) -> tuple[Any, Any]:
     """One split: the trained model, and its probabilities of the other part."""
-    params = _check_method_params(X, fit_params, indices=train)
+    params = {}
+    for name, value in fit_params.items():
+        # What has a value for each row is split as the rows are; anything else is passed on.
+        is_by_row = number_of_rows(value) == number_of_rows(y)
+        params[name] = _safe_indexing(indexable(value)[0], train) if is_by_row else value
     model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **params)
     return model, problem.eta(model, _safe_indexing(X, test))
+
+
+def number_of_rows(values: Any) -> int | None:
+    """How many rows a table, a list or what becomes an array has; None where it has none."""
+    if isinstance(values, list | tuple):
+        return len(values)
+    if hasattr(values, "__array__") and not hasattr(values, "shape"):
+        values = np.asarray(values)
+    shape = getattr(values, "shape", None)
+    return shape[0] if shape else None
 
 
 def find_rule(

@@ -16,11 +16,10 @@ from sklearn.utils import Bunch, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
-    _raise_for_params,
     process_routing,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from omma._candidates import warn_of_rows
 from omma._types import Feedback
@@ -44,7 +43,13 @@ from omma.sklearn._problem import (
     decision_scores,
     read_problem,
 )
-from omma.sklearn._rule_search import JudgedRule, counts_of_rows, find_rule, out_of_fold
+from omma.sklearn._rule_search import (
+    JudgedRule,
+    counts_of_rows,
+    find_rule,
+    number_of_rows,
+    out_of_fold,
+)
 
 OWNER = "MetricClassifier"
 # Nearly always an array. Forests of many labels return a list of arrays; with that in the type,
@@ -259,7 +264,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         problem = read_problem(OWNER, y, find_metric(self.metric), classes, self.pos_label)
         policy = self._make_policy(problem)
         if prefit:  # its probabilities of these rows are those of unseen ones already
-            _raise_for_params(params, self, "fit")
+            _refuse_params(params, "fit")
             eta = problem.eta(self.estimator, X)
             sample = Batch.read(OWNER, eta, problem.encode(y), weights).check(OWNER).ready()
             estimator, trained_on = self.estimator, 0
@@ -322,11 +327,11 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             nothing = Counts.zeros(problem.m, matrix=policy.objective.needs_matrix)
             usual = JudgedRule(rule, nothing, policy.init(problem.m))
             history = ScoreHistory(np.empty(0, dtype=np.int64), np.empty(0))
-            return self._publish(usual, _num_samples(X), history)
+            return self._publish(usual, labels.shape[0], history)
         # Before the estimator has seen these rows: afterwards its probabilities would be too good.
         _, learned = self._decide_rows(X, labels, weights)
         self.estimator_.partial_fit(X, y, **fit_params)
-        return self._publish(learned, _num_samples(X))
+        return self._publish(learned, labels.shape[0])
 
     def step(self, X: Any, y: Any, sample_weight: Any = None) -> NDArray[Any] | sparse.csr_matrix:
         """Decide rows one after another, and learn the labels of each before the next.
@@ -551,7 +556,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if get_config()["enable_metadata_routing"]:
             return process_routing(self, method, sample_weight=sample_weight, **params)
         # Without routing, as scikit-learn's own meta-estimators: weights alone are passed on.
-        _raise_for_params(params, self, method)
+        _refuse_params(params, method)
         fit_params = {}
         if sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight"):
             fit_params = {"sample_weight": sample_weight}
@@ -596,6 +601,15 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return tags
 
 
+def _refuse_params(params: dict[str, Any], method: str) -> None:
+    """Refuse further arguments where scikit-learn is not set up to pass them on."""
+    if params and not get_config()["enable_metadata_routing"]:
+        raise ValueError(
+            f"{OWNER}.{method} passes {', '.join(map(repr, params))} on to the estimator only with "
+            "sklearn.set_config(enable_metadata_routing=True)"
+        )
+
+
 def _check_rows(X: Any, y: Any, sample_weight: Any, method: str) -> tuple[Any, Any, Any]:
     """Rows, labels and weights of one length; weights are None where none were given."""
     if y is None:
@@ -604,5 +618,5 @@ def _check_rows(X: Any, y: Any, sample_weight: Any, method: str) -> tuple[Any, A
         )
     X, y = indexable(X, y)
     owner = f"{OWNER}.{method}"
-    weights = read_weights(owner, sample_weight, _num_samples(X), "sample_weight")
+    weights = read_weights(owner, sample_weight, number_of_rows(y), "sample_weight")
     return X, y, None if sample_weight is None else weights
