@@ -618,5 +618,7 @@ def _check_rows(X: Any, y: Any, sample_weight: Any, method: str) -> tuple[Any, A
         )
     X, y = indexable(X, y)
     owner = f"{OWNER}.{method}"
-    weights = read_weights(owner, sample_weight, number_of_rows(y), "sample_weight")
+    n = number_of_rows(y)
+    assert n is not None  # indexable has refused anything without rows
+    weights = read_weights(owner, sample_weight, n, "sample_weight")
     return X, y, None if sample_weight is None else weights
