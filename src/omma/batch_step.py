@@ -25,7 +25,7 @@ from omma.engine import Engine
 from omma.kernels.layout import GROWTH, N
 from omma.plan import Plan
 from omma.policies import Policy
-from omma.policies.base import check_task
+from omma.policies.base import check_is_policy, check_task
 from omma.rows.batch import Batch
 from omma.state import State
 from omma.state_parts import Prices
@@ -75,11 +75,7 @@ def step(
     >>> state.rows
     2000.0
     """
-    if not isinstance(policy, Policy):
-        raise TypeError(
-            "policy of step must be a policy, such as omma.OMMA('macro_f1', prior=1.0), got "
-            f"{shown(policy)}"
-        )
+    check_is_policy("step", policy, "omma.OMMA('macro_f1', prior=1.0)")
     if not isinstance(state, State) or not state.adds_up:
         raise TypeError(
             f"state of step must be counts only, such as {type(policy).__name__}(...).init(m) of "

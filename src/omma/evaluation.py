@@ -20,7 +20,7 @@ from omma.engine import Engine
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
-from omma.policies.base import check_task, fit_first
+from omma.policies.base import check_is_policy, check_task
 from omma.rows.arrays import NO_ROWS, SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import ARRAY
@@ -106,11 +106,7 @@ def replay(
     >>> trace.value == trace.metric.value(trace.counts)
     True
     """
-    if not isinstance(policy, Policy):
-        raise TypeError(
-            "policy of replay must be a policy, such as omma.OMMA('macro_f1'), got "
-            f"{shown(policy)}{fit_first(policy)}"
-        )
+    check_is_policy("replay", policy)
     if seed is not None:
         check_seed("replay", seed)
     judged_by = policy.objective if metric is None else find_metric(metric)

@@ -41,7 +41,7 @@ from omma.online.reading import (
 from omma.online.stats import html_of, stats_of
 from omma.online.waiting import REFUSALS, Waiting, read_ids
 from omma.policies import Policy
-from omma.policies.base import fit_first
+from omma.policies.base import check_is_policy
 from omma.rows.arrays import HEAVIEST, plain_array, read_probabilities
 from omma.rows.frames import (
     InputTable,
@@ -124,11 +124,7 @@ class OnlineClassifier:
         max_age: int | None = None,
         max_seconds: float | None = None,
     ) -> None:
-        if not isinstance(policy, Policy):
-            raise TypeError(
-                "policy of OnlineClassifier must be a policy, such as omma.OMMA('macro_f1'), got "
-                f"{shown(policy)}{fit_first(policy)}"
-            )
+        check_is_policy("OnlineClassifier", policy)
         check_positive_int("OnlineClassifier", "n_labels", n_labels)
         self.n_labels = int(n_labels)
         self.names = read_names("OnlineClassifier", names, self.n_labels) or policy.names

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from omma._types import Feedback
-from omma._validate import check_budget, check_choice, check_number, check_positive_int
+from omma._validate import check_budget, check_choice, check_number, check_positive_int, shown
 from omma.engine import Engine
 from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import EPSILON, SUMS, N
@@ -459,6 +459,10 @@ def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None
     return most
 
 
-def fit_first(policy: Any) -> str:
-    """A hint for an object that must be fitted to become a policy; else an empty text."""
-    return ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""
+def check_is_policy(owner: str, policy: Any, example: str = "omma.OMMA('macro_f1')") -> None:
+    """Refuse what is no policy; an object that must be fitted to become one says so."""
+    if not isinstance(policy, Policy):
+        hint = ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""
+        raise TypeError(
+            f"policy of {owner} must be a policy, such as {example}, got {shown(policy)}{hint}"
+        )
