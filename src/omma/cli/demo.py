@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,10 +78,17 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
     times = (f"{comparison.titles[name]} {total:.2f}" for name, total in seconds.items())
     console.print(f"Seconds for the above: {', '.join(times)}.")
     if path is not None:
-        names = [*PICTURED, *(f"{name}@{k}" for name in PICTURED_WITH_BUDGET)]
+        names = [*PICTURED, *at_budget(PICTURED_WITH_BUDGET, k)]
         title = f"Policies compared on {rows:,} rows of {labels:,} labels. "
         omma.plots.save(replace(comparison, metrics=tuple(names)).plot(title=title), path)
         click.echo(f"Saved the running performance to {path}")
+
+
+def at_budget(names: Iterable[str], k: int) -> list[str]:
+    """Metrics with a budget of k labels a row, as people write them."""
+    from omma.metrics.target import Target  # it loads Numba, which --help does without
+
+    return [str(Target(name, k)) for name in names]
 
 
 def run(
@@ -97,7 +105,7 @@ def run(
     comparison = omma.compare(
         eta,
         y,
-        [*METRICS, *(f"{name}@{k}" for name in WITH_BUDGET)],
+        [*METRICS, *at_budget(WITH_BUDGET, k)],
         POLICIES,
         train=sample,
         seeds=(None,),
