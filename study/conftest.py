@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,8 +25,13 @@ def _doctests_run_in_a_folder_of_their_own(request):
 
 
 @pytest.fixture
-def uncollected():
-    """No garbage collection: a Ctrl-C that meets hypothesis' callback of it would be lost."""
+def ctrl_c():
+    """A Ctrl-C is heard: shells switch it off for what they start in the background.
+
+    There is no garbage collection: one that meets hypothesis' callback of it would be lost.
+    """
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()
     yield
     gc.enable()
+    signal.signal(signal.SIGINT, handler)

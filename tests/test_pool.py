@@ -36,7 +36,7 @@ def test_an_error_is_raised_and_no_other_task_begins():
     assert len(begun) < 200
 
 
-@pytest.mark.usefixtures("uncollected")
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("by_signal", [True, False])
 def test_ctrl_c_lets_what_runs_finish_and_begins_nothing_more(by_signal):
     found, begun = {}, []

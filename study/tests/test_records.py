@@ -148,7 +148,7 @@ def test_any_number_of_threads_gives_the_same_records(tmp_path, n_jobs):
     assert len(threads) == n_jobs
 
 
-@pytest.mark.usefixtures("uncollected")
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
     def stop():
         os.kill(os.getpid(), signal.SIGINT)

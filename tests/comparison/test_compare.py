@@ -297,7 +297,7 @@ def stopped_after(count, monkeypatch):
     )  # fmt: skip
 
 
-@pytest.mark.usefixtures("uncollected")
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_what_has_finished(monkeypatch):
     result = stopped_after(10, monkeypatch)
     assert not result.complete
