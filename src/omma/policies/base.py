@@ -83,12 +83,12 @@ class Policy(ABC):
     def init(self, m: int) -> Any:
         """The state before the first of rows with m labels."""
         self._check_once(m)
-        return State.start(self.kept_plan(m), m)
+        return State.start(self.cached_plan(m), m)
 
     # For the last number of labels: engines and states are made again and again.
 
     @cached_property
-    def kept_plan(self) -> Callable[[int], Plan]:
+    def cached_plan(self) -> Callable[[int], Plan]:
         """``plan``, which is made once."""
         return lru_cache(maxsize=1)(self.plan)
 
@@ -99,7 +99,7 @@ class Policy(ABC):
 
     def engine(self, state: Any) -> Engine:
         """An engine that decides, learns and replays rows on a state."""
-        return Engine(self.kept_plan(state.m), state)
+        return Engine(self.cached_plan(state.m), state)
 
     def predict(self, state: Any, eta: Any) -> Any:
         """Decide one row: indicators for an array, label ids for a sparse row."""
@@ -173,7 +173,7 @@ class Policy(ABC):
 
         One that is to be deployed has ``settled`` prices.
         """
-        plan = self.kept_plan(state.m)
+        plan = self.cached_plan(state.m)
         # α and −β of each label, Eq. (6) of the paper.
         slope, offset = Engine(plan, state).rule(settled=settled)
         # Before the first label there is no curve: probabilities pass as they are.
