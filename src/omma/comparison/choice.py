@@ -286,14 +286,15 @@ class Choice:
         columns = [
             ("label", [label["label"] for label in data]),
             ("occurs", [f"{label['occurs']:g}" for label in data]),
-            ("threshold", [_threshold(label["threshold"]) for label in data]),
+        ]
+        thresholds = [_threshold(label["threshold"]) for label in data]
+        if set(thresholds) != {MISSING}:  # a budget has none
+            columns.append(("threshold", thresholds))
+        columns += [
             (self[SIMPLE].title, [f"{100 * label['simple']:.2f}" for label in data]),
             (self.best.title, [f"{100 * label['best']:.2f}" for label in data]),
             ("gain", [f"{100 * label['gain']:+.2f}" for label in data]),
         ]
-        # A budget has no thresholds.
-        if set(columns[2][1]) == {MISSING}:
-            del columns[2]
         titles, texts = zip(*columns, strict=True)
         note = f"{self.labels.metric} of each label on unseen rows, in %."
         return text_grid(titles[0], titles[1:], zip(*texts, strict=True), note)
