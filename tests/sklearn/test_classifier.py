@@ -680,6 +680,21 @@ def test_steps_are_decided_before_they_are_learned():
         assert before.shape == (1,)
 
 
+def test_steps_count_and_learn_rows_by_their_weights():
+    X, y, X_test, y_test = imbalanced()
+    weights = np.random.default_rng(0).choice([0.0, 1.0, 5.0], len(y_test))
+    mine = MetricClassifier(LogisticRegression(), metric="f1", random_state=0).fit(X, y)
+    learner = omma.OnlineClassifier(mine._policy, 1)
+    learner.merge(mine.counts_, mine._state)
+    decided = mine.step(X_test, y_test, sample_weight=weights)
+    eta = LogisticRegression().fit(X, y).predict_proba(X_test)[:, 1:]
+    for row, label, weight, decision in zip(eta, y_test, weights, decided, strict=True):
+        assert learner.decide(row) == [decision]
+        learner.update([label], weight=weight)
+    assert mine.counts_ == learner.counts
+    assert mine.rule_ == learner.rule.named(mine.rule_.names)
+
+
 def test_partial_fit_learns_the_rule_before_the_model():
     X, y, *_ = imbalanced()
     model = SGDClassifier(loss="log_loss", random_state=0)
