@@ -1,7 +1,7 @@
-"""The engine: a plan for m labels with its state. It decides, learns, replays, and tells its rule.
+"""The engine: a plan for m labels with its state. It decides, learns, replays and returns its rule.
 
-Single rows and whole sequences run the same compiled ``decide`` and ``learn``, so they give the
-same bits.
+Single rows and whole sequences run the same compiled ``decide`` and ``learn``, so their results are
+equal to the last bit.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ from omma.rows.row import PartlyKnown, Row, refuse_indicators, refuse_row
 from omma.state import State, aligned, padded
 
 INDICATORS = np.dtype(np.int8)
-WINDOW_ENTRIES = 20_000  # of rows that a window makes room for at once
+WINDOW_ENTRIES = 20_000  # a window makes room for so many entries of rows at once
 Vector = NDArray[np.float64]
-# A part of a sequence: its first row, its end, and which of several rules decides each of its rows.
+# Consecutive rows: the first, the end, and for each row which of several rules decides it.
 Stretch = tuple[int, int, NDArray[np.int32]]
-Look = Callable[[Vector, float], None]  # counts (3, m) of true labels, and their rows
+# Called at checkpoints with counts of true labels, shape (3, m), and the number of rows.
+Look = Callable[[Vector, float], None]
 
 
 class UnsortedError(ValueError):
@@ -51,12 +52,12 @@ class UnsortedError(ValueError):
 
 
 class Engine:
-    """Decides and learns rows of one state, by one plan.
+    """Decides and learns rows with one state, by one plan.
 
     A dense row is float64 probabilities, float64 labels and an int8 prediction, each over all
     labels. A sparse row is a pair (label ids, probabilities), with the ids of true and of predicted
-    labels. ``omma.rows.row`` lets rows in; here they are not looked at again. Deciding changes
-    nothing but the calling thread's scratch space.
+    labels. ``omma.rows.row`` checks rows; the engine does not check them again. ``decide`` writes
+    to scratch space of the calling thread only.
 
     >>> import numpy as np, omma
     >>> policy = omma.Auto("macro_f1")
@@ -74,16 +75,16 @@ class Engine:
 
     @classmethod
     def start(cls, plan: Plan, m: int) -> Engine:
-        """An engine on a state that has counted nothing."""
+        """An engine with an empty state."""
         return Engine(plan, State.start(plan, m))
 
     def bind(self, plan: Plan) -> None:
-        """Look where the numbers of the state lie, and decide by a plan from now on."""
+        """Use a plan from now on, with the arrays that the state has at present."""
         state = self.state
         self.plan, self._columns = plan, state.columns
-        if not plan.sums:  # nobody keeps them up to date: those of other states must not stay
+        if not plan.sums:  # sums that the state may have are not kept up to date from here on
             state.set_totals[:, SUM_TP:] = 0.0
-        # Algorithm 1 of the paper counts labels, Algorithm 2 estimates; Auto looks at both.
+        # Algorithm 1 of the paper counts labels, Algorithm 2 estimates; Auto uses both.
         feedback: Any
         if state.labels is None:
             feedback = PartialLabels() if state.partial else None
@@ -102,17 +103,17 @@ class Engine:
             plan.sums,
             self.m,
         )
-        # Learning is the same for all objectives and budgets, and is compiled once for them.
+        # Learning does not depend on the objective: without it, kernels are compiled once for all.
         self.learning = self.spec._replace(objective=None)
-        # Scratch space, one for each thread: two that decide at once do not disturb each other.
+        # Scratch space of each thread, so that several threads can decide at once.
         self._scratch = threading.local()
 
     # The arrays that kernels read and write.
 
     def _memory(self, columns: Any, table: Any) -> Memory:
-        """All arrays, for rows of these columns."""
+        """All arrays that a kernel uses, for rows whose numbers are in ``columns``."""
         state, plan = self.state, self.plan
-        # What a policy does not use is None: kernels are compiled without it.
+        # What a policy does not use is None, and kernels are compiled without it.
         calibrator = Learning if plan.settled is None else Settled
         window = state.window
         return Memory(
@@ -121,32 +122,32 @@ class Engine:
             state.set_totals,
             aligned(WORK, columns.shape[1]),
             None if state.shared is None else calibrator(state.shared),
-            # Calibration cannot take steps back as a window does with counts: it forgets instead.
+            # A window subtracts counts of old rows. Calibration cannot: it decays instead.
             state.pace if window is None else window.pace,
             self._limits(),
             None if window is None else window.kernel(state.m),
         )
 
     def _limits(self, mu: Vector | None = None) -> Limits | None:
-        """The limits at the prices of the state, or at others."""
+        """The limits, at the prices ``mu`` or at those of the state."""
         prices = self.state.prices
         if self.plan.limits is None or prices is None:
             return None
-        # Limits are held on estimates where these are all that is looked at.
+        # Where decisions use estimates only, limits are held on estimates, too.
         degrees = VALUES if isinstance(self.spec.feedback, Estimates) else PRESENT
         mu = prices.mu if mu is None else mu
         return Limits(*self.plan.limits, mu, prices.mean, prices.spread, prices.rates, degrees)
 
     def dense(self) -> Any:
-        """Arrays of dense rows, of this thread: ``memory``, and what kernels of one row take."""
-        # Loading a state, and the first row labelled in part, put other arrays in its place.
+        """What kernels of dense rows take, for this thread: ``memory``, or arguments one by one."""
+        # Loading a state, and the first row with partial labels, replace the arrays of the state.
         if self.state.columns is not self._columns:
             self.bind(self.plan)
         space = self._scratch
         if not hasattr(space, "memory"):
             memory = self._memory(self._columns, self._columns)
-            # Arguments one by one: to hand over a tuple takes half of a call. There is no table,
-            # as that of all labels would be the columns again.
+            # One by one, because passing a tuple takes half of the time of a call. There is no
+            # table: for dense rows it is the same array as the columns.
             columns, _, *others = memory
             space.deciding = (*self.spec, columns, *others)
             space.learning = (*self.learning, columns, *others)
@@ -154,7 +155,10 @@ class Engine:
         return space
 
     def sparse_memory(self, longest: int, table: Any = None) -> tuple[Memory, kernels.Sparse]:
-        """The arrays of sparse rows of so many labels at most, whose numbers ``table`` has."""
+        """What kernels of sparse rows take, for rows of at most ``longest`` labels.
+
+        ``table`` has the numbers of all labels, by default the columns of the state.
+        """
         if self.state.columns is not self._columns:
             self.bind(self.plan)
         width = padded(longest + 1)
@@ -163,18 +167,18 @@ class Engine:
         return self._memory(aligned(FIELDS, width), table), scratch
 
     def _single_sparse(self, longest: int) -> tuple[Memory, kernels.Sparse]:
-        """The arrays of single sparse rows of so many labels, used again for the next row."""
+        """What kernels of a single sparse row take; it is kept for the next row."""
         space = self._scratch if self.state.columns is self._columns else None
         ready = getattr(space, "sparse", None)
         if ready is None or len(ready[1].ids) < longest:
-            # With room to spare: rows of a stream have different lengths.
+            # With spare room, as the rows of a stream have different lengths.
             ready = self.sparse_memory(2 * longest)
             self._scratch.sparse = ready
         return ready
 
     def _make_room(self, rows: int, longest: int) -> None:
-        """See to it that the window can keep more rows of so many labels at most."""
-        # A row lists predicted labels, true ones and candidates: twice, where it is known in part.
+        """Make room in the window for more rows of at most ``longest`` labels."""
+        # A row lists predicted and true labels and candidates; twice, if its labels are partial.
         window, entries = self.state.window, 2 * rows * longest
         if window is not None and window.make_room(2 * rows, 3 * entries, entries):
             self.bind(self.plan)
@@ -184,8 +188,8 @@ class Engine:
     def decide(self, eta: Row, pick: int = 0, spec: Spec | None = None) -> NDArray[Any]:
         """Decide one row: int8 indicators, or for a sparse row the int32 ids of chosen labels.
 
-        ``pick`` chooses among fixed rules, which another ``spec`` may bring. The ids of a sparse
-        row are looked at before they are followed.
+        ``pick`` chooses among several fixed rules, which ``spec`` may replace. The ids of a sparse
+        row are checked before they are used.
         """
         if isinstance(eta, tuple):
             return self._decide_sparse(eta, pick, spec)
@@ -193,7 +197,7 @@ class Engine:
         if spec is not None:
             arguments = (*spec, *arguments[len(spec) :])
         out = np.empty(self.m, INDICATORS)
-        # The kernel looks at each probability while it reads it; only what it refuses is explained.
+        # The kernel checks each probability as it reads it. Python only explains what is wrong.
         if not single.decide_dense(eta, pick, out, *arguments):
             refuse_row("predict", eta)
         return out
@@ -215,7 +219,7 @@ class Engine:
         return out[:count]
 
     def drew(self) -> None:
-        """Note that a row was decided whose labels will come later."""
+        """Called after a decision whose labels come later: draw the rule of the next row."""
 
     def learn(
         self,
@@ -227,11 +231,11 @@ class Engine:
         late: bool = False,
         audit: float = 0.0,
     ) -> None:
-        """Count one decided row; ``y`` is None where its labels are unknown.
+        """Count one decided row; ``y`` is None if its labels are unknown.
 
-        Only where decisions look at probabilities ``eta`` is looked at. A ``late`` row was counted
-        without its labels when it was decided. ``audit`` is not zero where labels were seen because
-        of the decision (``omma.kernels.row.Gaps``).
+        ``eta`` is used only by policies that count probabilities. A ``late`` row was counted
+        without its labels when it was decided. ``audit`` is not zero if labels were seen because of
+        the decision (``omma.kernels.row.Gaps``).
         """
         state = self.state
         true: Any = y
@@ -243,7 +247,7 @@ class Engine:
         if audit:
             gaps = gaps or Gaps(NO_IDS, float(audit))
             state.allow_unseen()
-        # Where labels alone are counted, nothing was when the row was decided: late is as usual.
+        # A policy that counts labels only has counted nothing yet: its late rows are like others.
         late = late and state.labels is not None
         options = (float(weight), y is not None, late, gaps)
         if prediction.itemsize == 4:  # label ids, not int8 indicators
@@ -283,26 +287,38 @@ class Engine:
     ) -> Run:
         """Decide and learn the rows of a batch, one after another.
 
-        ``order`` says in which order which rows come (None: all, in theirs), ``keep`` whether to
-        keep predictions; ``progress`` hears of rows done. After as many rows as ``checkpoints``
-        say, the counts of true labels are copied, or where there is a ``look`` it is called with
-        them instead. Where labels are seen only where they were predicted, ``audited`` says which
-        rows were audited. Each of the ``stretches`` is asked for when those before it were run, and
-        may bind another plan.
+        Parameters
+        ----------
+        owner : str
+            The caller, as messages name it.
+        order : ndarray, optional
+            The rows to run, in this order; default all rows in their own order.
+        keep : bool
+            Whether to keep predictions.
+        checkpoints : ndarray
+            Numbers of rows after which to copy the counts of true labels.
+        look : callable, optional
+            Called with these counts at checkpoints; then they are not copied.
+        progress : callable, optional
+            Called with the number of rows that were run.
+        audited : ndarray of bool, optional
+            If labels are seen only where they were predicted: which rows were audited.
+        stretches : iterable, optional
+            Default ``self.stretches``. A generator may bind another plan between two stretches.
         """
         state, plan = self.state, self.plan
         if batch.labels is not None and batch.labels.missing is not None:
             state.allow_partial_labels()
         if audited is not None:
             state.allow_unseen()
-        # Sparse rows of an objective that looks at every label are run as dense ones.
+        # If the gain of a label depends on all labels, sparse rows are run as dense ones.
         is_sparse = batch.is_sparse and not plan.needs_every_label
-        # Kernels copy counts at checkpoints on their way, unless somebody wants to look himself.
+        # Kernels copy counts at checkpoints, unless there is a function to call instead.
         copied = checkpoints if look is None else NO_ROWS
         run = Run(batch, order, state, copied, keep=keep, is_sparse=is_sparse)
         records = gathered(state) if is_sparse else None
         step = batch.eta.rows_per_block
-        if plan.window is not None:  # or there would have to be room for all of a block
+        if plan.window is not None:  # it needs room for all rows of a piece
             step = min(step, max(1, WINDOW_ENTRIES // self.m, plan.window // 8))
         for start, stop, picks in stretches or self.stretches(batch, order):
             cuts = {*range(start, stop, step), stop}
@@ -334,7 +350,7 @@ class Engine:
         return run
 
     def stretches(self, batch: Batch, order: Rows | None) -> Iterable[Stretch]:
-        """Parts of a sequence, one after another, where not all are decided by one rule."""
+        """Parts of the sequence; overridden by policies whose rows are decided by several rules."""
         return [(0, batch.n if order is None else len(order), NO_IDS)]
 
     def _replay_piece(
@@ -365,11 +381,11 @@ class Engine:
             kernel, memory = kernels.replay_dense, self.dense().memory
             arguments = (extras, self.spec, memory, marks, run.out, rows)
         if not run.done:
-            # Compile, or load from disk, by running no rows: that is no time of the replay.
+            # A call without rows compiles, or loads from disk, before the clock starts.
             kernel(*[array[:0] for array in block], *arguments)
             run.started = time.perf_counter()
         good, filled = kernel(*block, *arguments)
-        # Rows before the wrong one are counted already, in a state that nobody will see.
+        # Rows before the wrong one were counted, but their state is dropped with the error.
         if good < len(rows):
             wrong = batch.eta.explain(int(rows[good]))
             raise ValueError(f"eta of {owner} must hold {wrong}")
@@ -379,7 +395,7 @@ class Engine:
         run.filled += filled
 
     def learn_rows(self, batch: Batch, decided: Any, *, late: bool = False) -> None:
-        """Count rows of given decisions: indicators, or a CSR matrix for sparse rows."""
+        """Count rows that were decided: ``decided`` are indicators, or a CSR matrix."""
         if batch.labels is not None and batch.labels.missing is not None:
             self.state.allow_partial_labels()
         is_sparse = batch.is_sparse
@@ -400,10 +416,10 @@ class Engine:
     # The rule.
 
     def rule(self, *, settled: bool = False) -> tuple[Vector, Vector]:
-        """Slope and offset of every label at the present counts: the rule that decides next.
+        """Slope and offset of every label at the present counts: the rule of the next row.
 
-        One that will stand still (``settled``) has the derivatives themselves, at the mean price
-        of each limit; one that decides now has the very numbers that decide.
+        ``settled`` is for a rule that will be deployed: derivatives of the objective, at the mean
+        price of each limit. Else these are the numbers that decide the next row.
         """
         plan, prices = self.plan, self.state.prices
         by_derivatives = settled or plan.matrix is not None
@@ -417,8 +433,8 @@ class Engine:
         return self._weights(self.plan.gradient)
 
     def seen(self) -> tuple[Vector, Vector]:
-        """The counts (3, m) that decisions look at, corrected by labels that came; their totals."""
-        # Labels and estimates are looked at as they were counted; only these two correct them.
+        """The counts (3, m) that decisions use, corrected by observed labels, and their totals."""
+        # Only these two kinds of feedback correct counts.
         cells, totals = np.array(self.state.cells), self.state.totals.copy()
         if isinstance(self.learning.feedback, Both | PartialLabels):
             memory = self.dense().memory._replace(limits=None, calibrator=None)
@@ -438,20 +454,20 @@ class Engine:
 
 
 class Run:
-    """A replay: its rows, and what was collected of them so far.
+    """A replay in progress: its rows, and its results so far.
 
     Attributes
     ----------
     state : State
     out : ndarray
-        Decisions on dense rows, as indicators; of sparse rows, how many labels each has. Empty
-        where predictions are not kept.
+        Decisions on dense rows, as indicators; for sparse rows, the number of labels predicted.
+        Empty if predictions are not kept.
     lists : list of ndarray
-        The labels of sparse rows, piece by piece, in the order in which rows came.
+        The labels predicted for sparse rows, piece by piece, in the order of decisions.
     snapshots : ndarray of shape (checkpoints, 3, m)
         Counts of true labels at checkpoints, and in ``snapshot_rows`` their number of rows.
     done, filled : int
-        Rows that were run, and those of them with fewer candidates than k.
+        The number of rows that were run, and of those with fewer candidates than k.
     seconds : float
         The time of the replay, without compilation.
     """
@@ -478,7 +494,7 @@ class Run:
         self.seconds = 0.0
 
     def marks(self) -> kernels.Marks:
-        """After which of the next rows to copy the counts, and where to."""
+        """The checkpoints to come, and where to copy the counts."""
         first = int(self.checkpoints.searchsorted(self.done, side="right"))
         copies = (self.snapshots[first:], self.snapshot_rows[first:])
         places = self.checkpoints[first:] - self.done
@@ -486,7 +502,7 @@ class Run:
 
     @cached_property
     def predictions(self) -> Any:
-        """All decisions in the layout of the probabilities; None where they were not kept."""
+        """All decisions in the layout of the probabilities; None if they were not kept."""
         eta: Any = self.batch.eta
         if not self.keep:
             return None
@@ -495,7 +511,7 @@ class Run:
         if not self.is_sparse:
             return type(eta.matrix)(self.out)
         ids, lengths = np.concatenate([NO_IDS, *self.lists]), self.out[:, 0]
-        if self.order is not None:  # labels were listed in the order in which rows came
+        if self.order is not None:  # labels are listed in the order of decisions
             starts = np.zeros(eta.n, dtype=np.int64)
             starts[self.order] = np.cumsum(lengths[self.order]) - lengths[self.order]
             ids = ids[entries_of(starts, starts + lengths)]
@@ -508,11 +524,11 @@ class Run:
 
 
 def gathered(state: State) -> Vector:
-    """A copy of the columns of a state in which all numbers of a label lie together.
+    """A copy of the columns of a state in which the numbers of each label lie side by side.
 
-    A sparse row touches few labels: what a label has takes half a cache line, one, or two.
+    A sparse row reads few labels. Processors fetch 64 bytes, eight numbers, at a time, so a label
+    costs one or two fetches instead of one for each of its numbers.
     """
-    # Processors fetch 64 bytes at a time, eight numbers.
     fields = len(state.columns)
     size = 4 if fields <= 4 else -(-fields // 8) * 8
     records = np.zeros((state.m, size))

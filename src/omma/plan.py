@@ -1,4 +1,4 @@
-"""A policy as compiled code reads it: what is maximized, what is counted, and how."""
+"""A policy in the form that kernels read: what is maximized, what is counted, and how."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Shrinkage(NamedTuple):
 
 
 class Limited(NamedTuple):
-    """Limits as the kernels know them; see ``omma.kernels.limits``."""
+    """Limits in the form that kernels read; see ``omma.kernels.limits``."""
 
     numbers: NDArray[np.float64]
     kinds: NDArray[np.int64]
@@ -49,22 +49,22 @@ class Limited(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A rule that follows its counts: what kernels need to know of a policy."""
+    """A rule that follows its counts: all that kernels need to know about a policy."""
 
     k: int | None
     term: Any = NOTHING  # the objective
-    matrix: NDArray[Any] | None = None  # what predicting j is worth where i is true
+    matrix: NDArray[Any] | None = None  # gain of predicting j if i is true
     prior: float = 0.0
     soft: bool = False  # probabilities are counted, in place of labels or beside them
-    sums: int = 0  # 1 where the objective looks at sums over labels
+    sums: int = 0  # 1 if the objective uses sums over labels
     at_most: int | None = None
-    shrinkage: Shrinkage | None = None  # feedback from labels and estimates both
+    shrinkage: Shrinkage | None = None  # feedback="both": how labels correct estimates
     calibrated: bool = False
-    squash: float = SURE  # from where on logits are squashed, if calibrated
-    settled: Curve | None = None  # calibration that learns no more
-    growth: float | None = None  # of the weight of rows, where the past decays
+    squash: float = SURE  # logits beyond it are squashed, if calibrated
+    settled: Curve | None = None  # calibration that does not learn
+    growth: float | None = None  # of the weight of a row per row, with decay
     limits: Limited | None = None
-    window: int | None = None  # rows that decisions look at
+    window: int | None = None  # the number of latest rows that decisions use
 
     @cached_property
     def budget(self) -> int:
@@ -73,30 +73,30 @@ class Plan:
 
     @cached_property
     def objective(self) -> Any:
-        """What decides, as kernels know it."""
+        """The objective that decides, in the form that kernels read."""
         if self.matrix is not None:
             return CostMatrix(self.gradient, np.ascontiguousarray(self.matrix, dtype=np.float64))
         return compiled(self.deciding_term)
 
     @cached_property
     def deciding_term(self) -> Any:
-        """The objective, or without a budget and limits its form, where it has one."""
+        """The objective; without budget and limits its form, if it has one, which is faster."""
         only_signs = self.budget == 0 and self.limits is None
         return sign_form(self.term) if only_signs else self.term
 
     @cached_property
     def gradient(self) -> Any:
-        """What the objective's derivatives come from."""
+        """The objective whose derivatives are those of the metric."""
         return compiled(linearized(self.term))
 
     @cached_property
     def needs_every_label(self) -> bool:
-        """Whether sparse rows are run as dense ones: a label's gain depends on all labels."""
+        """Whether the gain of a label depends on all labels; sparse rows are then run as dense."""
         return self.matrix is not None or looks_at_every_class(self.term)
 
     @cached_property
     def decision(self) -> tuple[Any, Any]:
-        """The address of the function that flags labels, and the objective beside it."""
+        """The address of the function that flags labels, and the objective that goes with it."""
         term = self.deciding_term
         adds_up = isinstance(term, SumOfTerms | FixedRules) or self.matrix is not None
         if adds_up or self.limits is not None:
@@ -105,7 +105,7 @@ class Plan:
 
     @cached_property
     def sets(self) -> tuple[str, ...]:
-        """The sets of counts beside those that decisions look at (``omma.kernels.layout``)."""
+        """The sets of counts beside those that decisions use (``omma.kernels.layout``)."""
         forgets = self.growth is not None or self.window is not None
         used = {"labels": self.soft, "known": self.shrinkage is not None, "judged": forgets}
         return tuple(name for name in used if used[name])

@@ -1,4 +1,4 @@
-"""The last rows of a stream, for policies that decide by these alone."""
+"""The latest rows of a stream, for policies that decide by these only."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from omma.kernels.window import (
 from omma.state_parts import check_pace
 
 Array = NDArray[Any]
-ROOM = 256  # entries that room is made for at least
-FILED = [HELD, LENGTH, SINCE]  # of `numbers`: the others say where things lie, and begin at 0
-# Labels of all rows one after another, their probabilities, how many of each a row has, its weight.
+ROOM = 256  # the least number of entries to make room for
+FILED = [HELD, LENGTH, SINCE]  # of `numbers`, what files have; the rest are positions in the lists
+# Labels of all rows one after another, their probabilities, the length of each row, its weight.
 LISTS = {"ids": np.int32, "values": np.float64, "rows": np.int32, "weights": np.float64}
 
 
 class SlidingWindow:
-    """What the last rows added to the counts, so that it can be taken off (``kernels.window``).
+    """What the latest rows added to the counts, so that it can be subtracted (``kernels.window``).
 
     Attributes
     ----------
     lists : dict of ndarray
-        What is kept of rows, with room for more at the end.
+        The rows, with room for more at the end.
     numbers : ndarray
-        Where what is kept begins and ends, and how many rows are held.
+        Where rows begin and end in the lists, and how many rows there are.
     pace : ndarray
-        As of a state which forgets: of calibration and prices.
+        The decay of calibration and prices, as in a state with decay.
     """
 
     def __init__(self, arrays: dict[str, Array]) -> None:
         self.lists = {name: np.array(arrays[name], dtype=kind) for name, kind in LISTS.items()}
         self.pace = np.array(arrays["pace"], dtype=np.float64)
-        # A file has no room to spare, so everything begins at 0 and ends where arrays end.
+        # Arrays from a file have no spare room: rows begin at 0 and end where arrays end.
         self.numbers = np.zeros(NUMBERS, dtype=np.int64)
         self.numbers[FILED] = arrays["numbers"]
         self.numbers[[END, END_ID, END_VALUE]] = [
@@ -60,11 +60,11 @@ class SlidingWindow:
 
     @classmethod
     def start(cls, length: int) -> SlidingWindow:
-        """No rows yet, of so many at most.
+        """An empty window for at most ``length`` rows.
 
-        Calibration follows labels step by step, and no step can be taken back. It fades instead,
-        so fast that what it looks at is as old on the whole, length / 2 rows, and as much, length
-        rows in the sense of a variance: a weight of exp(-2 / length) a row does both.
+        Steps of calibration cannot be subtracted, so calibration decays by exp(-2 / length) a row:
+        then its rows have the mean age of those in the window, length / 2, and the same effective
+        number, length.
         """
         pace = np.array([1.0, np.exp(2.0 / length), 0.0])
         rows, numbers = np.empty((0, COLUMNS)), np.array([0, length, 0])
@@ -73,15 +73,15 @@ class SlidingWindow:
 
     @property
     def length(self) -> int:
-        """How many rows it has at most."""
+        """The largest number of rows."""
         return int(self.numbers[LENGTH])
 
     def kernel(self, m: int) -> Recent:
-        """The rows as the kernels know them, for m labels."""
+        """The rows in the form that kernels read, for m labels."""
         return Recent(**self.lists, numbers=self.numbers, marks=np.zeros(m))
 
     def make_room(self, rows: int, ids: int, values: int) -> bool:
-        """See to it that so much more can be put at the end; whether arrays were exchanged."""
+        """Make room for so much more at the end; return whether arrays were replaced."""
         numbers, lists = self.numbers, self.lists
         if (
             numbers[END] + rows <= len(lists["rows"])
@@ -89,7 +89,7 @@ class SlidingWindow:
             and numbers[END_VALUE] + values <= len(lists["values"])
         ):
             return False
-        # Seldom: each time there is room for as much again. All begins at 0 then, as in a file.
+        # This is rare, because the room is doubled each time. Rows then begin at 0, as in a file.
         self.trim()
         more = {"rows": rows, "weights": rows, "ids": ids, "values": values}
         for name, count in more.items():
@@ -101,11 +101,11 @@ class SlidingWindow:
         return True
 
     def trim(self) -> None:
-        """Give back the room that is not used."""
+        """Free the room that is not used."""
         self.__dict__.update(SlidingWindow(self.arrays()).__dict__)
 
     def arrays(self) -> dict[str, Array]:
-        """What is kept as plain arrays, for a file."""
+        """All of it as plain arrays, for a file."""
         numbers, lists = self.numbers, self.lists
         part = slice(numbers[FIRST], numbers[END])
         return {
@@ -118,13 +118,13 @@ class SlidingWindow:
         }
 
     def check(self, arrays: dict[str, Array]) -> None:
-        """Refuse arrays that are not those of such a window: kernels follow ids without looking."""
+        """Refuse arrays that such a window cannot have: kernels use ids without checks."""
         missing = [name for name in self.arrays() if name not in arrays]
         if missing:
             raise ValueError(f"recent_{missing[0]} of a state must be given, got nothing")
         ids, values, rows, weights, numbers, pace = (arrays[name] for name in self.arrays())
         kinds = [(ids, "iu"), (values, "f"), (rows, "iu"), (weights, "f"), (numbers, "iu")]
-        # Kinds first: comparisons of text, or of another shape, would raise something else.
+        # Types and shapes first: comparisons of text or other shapes would raise other errors.
         sound = all(array.dtype.kind in kind for array, kind in kinds) and numbers.shape == (3,)
         sound = sound and rows.ndim == 2 and rows.shape == (len(weights), COLUMNS)
         sound = sound and ids.ndim == values.ndim == weights.ndim == 1
@@ -132,7 +132,7 @@ class SlidingWindow:
             raise ValueError("the rows of a window must be vectors of numbers, and are not")
         entries = rows[:, :KIND].astype(np.int64)
         timed = (rows[:, KIND] & TIMED) > 0
-        # Lists must fill their arrays exactly: kernels walk them from end to end.
+        # Lists must fill their arrays exactly, because kernels read all of them.
         fits = (
             (entries >= 0).all()
             and ((rows[:, KIND] > 0) & (rows[:, KIND] <= TIMED + LABELLED)).all()
@@ -155,7 +155,7 @@ class SlidingWindow:
 
     @staticmethod
     def check_labels(arrays: dict[str, Array], m: int) -> None:
-        """Refuse a state whose counts are of rows or labels that its window does not have."""
+        """Refuse a state with counts of rows or labels that its window does not have."""
         if len(arrays["recent_ids"]) and arrays["recent_ids"].max() >= m:
             raise ValueError("the rows of a window do not fit together")
         if arrays["totals"][N] > 0 and not len(arrays["recent_rows"]):

@@ -1,12 +1,12 @@
 """All that changes while a policy runs, as plain arrays.
 
-Counts add where streams are merged, subtract where a window moves on and shrink where the past is
-forgotten. The prior is not among them: it is added where a gradient is taken, so that it enters
+Counts add up when streams are merged, are subtracted when a window moves on, and shrink when the
+past decays. They do not contain the prior: it is added where a gradient is taken, so it enters
 once, however many states were added up.
 
-Where the past decays, counts are in units (see ``omma.kernels.decay``): row i of a stream counts
-for growth ** i. States whose rows came at the same time therefore add up as they are, and so does
-what a batch adds to the state that it was decided on.
+With decay, counts are in units (see ``omma.kernels.decay``): row i of a stream counts growth ** i.
+So states of the same time add up as they are, and so do a state and the counts of a batch that was
+decided by it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ from omma.state_parts import (
     Prices,
     Unseen,
     check_pace,
-    is_earlier,
 )
 
 SETS_BESIDE = ("labels", "known", "judged")
@@ -85,37 +84,33 @@ class State:
     m : int
         The number of labels.
     columns : ndarray of shape (fields, m rounded up to whole lanes)
-        All numbers of each label, as compiled code reads them (``omma.kernels.layout``). All below
-        that has a number for each label is a view of it.
+        All numbers of each label, as kernels read them (``omma.kernels.layout``). The arrays below
+        that have a number for each label are views of it.
     set_totals : ndarray of shape (SETS, TOTALS)
         The totals of all sets of counts.
-    cells : ndarray of shape (3, m)
-        True positives, predictions and occurrences of each label: what decisions look at. With
+    own : CountSet
+        The counts that decisions use; ``cells``, ``totals`` and ``missed`` are its arrays. With
         ``feedback="estimates"`` they count probabilities in place of labels.
-    totals : ndarray
-        The number of rows, and sums over labels for the metrics that need them.
     labels : CountSet or None
-        Counts of true labels, where decisions look at others; of rows whose labels came.
+        Counts of true labels over rows with labels, if ``own`` counts probabilities.
     known : CountSet or None
-        With ``feedback="both"``, true positives and positives by probabilities over the rows
-        whose labels came.
+        With ``feedback="both"``: true positives and positives by probabilities, over rows with
+        labels.
     judged : CountSet or None
-        Where the past fades, the counts of true labels that do not: what decisions were worth.
-    missed : ndarray of shape (m,) or None
-        Of ``cells``, as of a ``CountSet``.
-    own, truth : CountSet
-        ``cells``, ``totals`` and ``missed`` together; and the counts of true labels.
+        With decay or a window: counts of true labels over all rows, for reported values.
+    truth : CountSet
+        The set among these that reported values are from.
     calibration : Calibration or None
-        What is known of how probabilities and labels differ.
+        How labels differ from probabilities.
     pace : ndarray or None
-        Where the past fades: the weight of a row now, by what it grows after each, and how often
-        all was divided by 2 ** 100.
+        With decay: the weight of a row at present, its growth per row, and how often all numbers
+        were divided by 2 ** 100.
     prices : Prices or None
-        What the limits of the policy cost.
+        The prices of the policy's limits.
     window : SlidingWindow or None
-        The rows that decisions look at, where these are the last ones alone.
+        The latest rows, if decisions use only these.
     unseen : Unseen or None
-        What is known of labels that nobody saw, where labels are seen only where predicted.
+        If labels are seen only where they were predicted: what is known of the others.
 
     Examples
     --------
@@ -141,14 +136,14 @@ class State:
         audits: Array | None = None,
     ) -> None:
         self.m, self.sets, self.partial, self.audits = m, tuple(sets), partial, audits
-        # Of calibration, ``shared`` has the numbers that belong to no label.
+        # ``shared`` has the numbers of a calibration that are common to all labels.
         self.shared, self.pace, self.prices, self.window = shared, pace, prices, window
         self.columns, self.set_totals = np.empty((0, padded(m))), np.zeros((SETS, TOTALS))
         self._lay_out()
 
     @classmethod
     def start(cls, plan: Plan, m: int) -> State:
-        """What a plan counts, before the first of rows with m labels."""
+        """The state of a plan for m labels before the first row."""
         shared = prices = None
         if plan.calibrated:
             shared = UNLEARNED.copy()
@@ -169,10 +164,7 @@ class State:
         return state
 
     def widened(self, m: int) -> State:
-        """The same with room for m labels, of which the further ones have occurred in no row.
-
-        It takes the place of this state.
-        """
+        """A copy with room for m labels; the new ones have occurred in no row."""
         wider = self.copy()
         wider.m = m
         new = ((0, 0), (0, padded(m) - self.m))
@@ -181,9 +173,9 @@ class State:
         return wider
 
     def _lay_out(self) -> None:
-        """Make all columns in use, with the numbers counted so far, and the views of them."""
+        """Make the columns in use, copy the present numbers, and make the views of them."""
         has_labels, has_judged = "labels" in self.sets, "judged" in self.sets
-        # Columns in use lie before all others: with three million labels each takes 24 MB.
+        # Only as many columns as are in use: with three million labels each takes 24 MB.
         fields = max(
             3 * (1 + len(self.sets)),  # the sets in use are the first ones
             (ENTRIES + 1) * (self.shared is not None),
@@ -201,7 +193,7 @@ class State:
 
         self.own = count_set(OWN, None if has_labels else MISSED)
         self.cells, self.totals, self.missed, _ = self.own
-        # What is missed is noted once, for the counts that values are reported from.
+        # The weight of unknown labels is kept once, beside the counts of reported values.
         self.labels = count_set(TRUE, None if has_judged else UNREPORTED) if has_labels else None
         self.known = count_set(KNOWN, None) if "known" in self.sets else None
         self.judged = count_set(JUDGED, UNREPORTED) if has_judged else None
@@ -213,10 +205,10 @@ class State:
 
     @property
     def reported(self) -> NDArray[np.float64]:
-        """The cells that values are reported from, where labels were unknown: shape (3, m).
+        """The cells of reported values, corrected for unknown labels: shape (3, m).
 
-        Labels that were unknown by chance count in proportion; what nobody saw because it was not
-        predicted is estimated.
+        Labels that are unknown by chance count in proportion. Labels that are unknown because they
+        were not predicted are estimated.
         """
         if not self.partial:
             return self.truth.cells
@@ -224,29 +216,29 @@ class State:
 
     @property
     def limited(self) -> CountSet:
-        """The counts that limits are held on: estimates where these are all that is looked at."""
+        """The counts that limits are held on: estimates if decisions use estimates only."""
         return self.labels or self.own if "known" in self.sets else self.own
 
     @property
     def rows(self) -> float:
-        """The number of rows that decisions look at, or their weight, now."""
+        """The number (or weight) of rows that decisions use at present."""
         return float(self.totals[N]) / self.unit
 
     @property
     def unit(self) -> float:
-        """What a row counts for now: one, unless the past fades."""
+        """The weight of a row at present: 1 without decay."""
         return 1.0 if self.pace is None else float(self.pace[UNIT])
 
     def allow_partial_labels(self) -> None:
-        """Make room for what is missed of rows that are labelled in part."""
+        """Add the columns for rows with partial labels."""
         if not self.partial:
             self.partial = True
             self._lay_out()
 
     def allow_unseen(self) -> None:
-        """Make room for what is known of labels that nobody saw."""
+        """Add the columns for labels that are seen only where they were predicted."""
         if self.audits is None:
-            # A prediction whose label never comes is missed, as in rows labelled in part.
+            # A prediction whose label never comes is unknown, as in rows with partial labels.
             self.partial, self.audits = True, np.zeros(2)
             self._lay_out()
 
@@ -261,7 +253,7 @@ class State:
 
     @property
     def _parts(self) -> dict[str, Any]:
-        """All parts in use, by how the names of their arrays begin in files."""
+        """The parts in use, by the prefix of their arrays in files."""
         parts = {
             **self._count_sets,
             "unseen_": self.unseen,
@@ -273,21 +265,19 @@ class State:
 
     @property
     def _count_sets(self) -> dict[str, CountSet]:
-        """The sets of counts among them."""
+        """The sets of counts in use, by prefix."""
         return {"": self.own, **{f"{name}_": getattr(self, name) for name in self.sets}}
 
     def shapes(self) -> Shapes:
-        """What ``arrays`` of such a state may give; None is any shape, of what grows with rows."""
+        """The shapes that ``arrays`` may have; None is any shape, for what grows with rows."""
         shapes: Shapes = {name: array.shape for name, array in self.arrays().items()}
         shapes |= {f"{start}missed": (self.m,) for start in self._count_sets}
         shapes |= {"unseen_cells": (3, self.m), "unseen_rows": (2,)}
-        # Numbers for all labels may be of an earlier release, which ``check`` explains.
-        grown = {name for name in shapes if name.startswith("recent_")} | {"calibration_shared"}
-        return shapes | {name: None for name in shapes if name in grown}
+        return shapes | {name: None for name in shapes if name.startswith("recent_")}
 
     @classmethod
     def from_arrays(cls: type[Kind], arrays: dict[str, Array]) -> Kind:
-        """What ``arrays`` gave, copied."""
+        """A state with copies of these arrays, as ``arrays`` returns them."""
         prices, window = _under("prices_", arrays), _under("recent_", arrays)
         state = cls(
             arrays["cells"].shape[1],
@@ -302,44 +292,33 @@ class State:
             audits=np.array(arrays["unseen_rows"]) if "unseen_rows" in arrays else None,
         )
         for start, part in state._parts.items():
-            if not isinstance(part, Prices | SlidingWindow):  # these have their arrays already
+            if not isinstance(part, Prices | SlidingWindow):  # their arrays were passed above
                 part.fill(_under(start, arrays))
         state.take_own(arrays)
         return state
 
     def take_own(self, arrays: dict[str, Array]) -> None:
-        """Take over what a state of its kind has beside counts."""
+        """For subclasses: read their own arrays."""
 
     def copy(self: Kind) -> Kind:
-        """A state that goes its own way."""
+        """An independent copy."""
         return type(self).from_arrays(self.arrays())
 
     def __reduce__(self) -> Any:
         return type(self).from_arrays, (self.arrays(),)  # views would be unpacked as copies
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over what ``arrays`` of such a state gave, or nothing of it."""
-        # All or nothing: from_arrays makes new arrays, and engines look for these.
-        arrays = self._with_rule(arrays)
+        """Replace everything by these arrays; if they are wrong, raise and change nothing."""
+        # ``from_arrays`` makes new arrays, by which engines notice the change.
         self.check(arrays)
         self.__dict__.update(type(self).from_arrays(arrays).__dict__)
 
-    def _with_rule(self, arrays: dict[str, Array]) -> dict[str, Array]:
-        """Arrays of an earlier release with the calibration of this state, where a rule gave it.
-
-        The rule has all of it; what such a release had learned otherwise, ``check`` refuses.
-        """
-        own = self.calibration
-        if own is None or not own.rows > 0 or not is_earlier(_under("calibration_", arrays)):
-            return arrays
-        return arrays | {f"calibration_{name}": array for name, array in own.arrays().items()}
-
     def check(self, arrays: dict[str, Array]) -> None:
-        """Refuse arrays that are not those of such a state."""
+        """Refuse arrays that such a state cannot have."""
         unseen = Unseen(np.empty((3, self.m)), np.empty(2))
         for start, part in {**self._parts, "unseen_": unseen}.items():
             own = _under(start, arrays)
-            # A state has these from the first row on whose labels were seen only where predicted.
+            # A state gets these with the first row whose labels are seen only where predicted.
             if own or part is not unseen:
                 part.check(own)
         if self.pace is not None:
@@ -356,7 +335,7 @@ class State:
         return self._together(other, -1.0)
 
     def _together(self, other: Any, sign: float) -> State:
-        """Both added, in one unit: that of the state whose rows went on for longer."""
+        """The sum or difference, in the unit of the state with the longer stream."""
         if not isinstance(other, State):
             return NotImplemented  # type: ignore[no-any-return]
         for state in (self, other):
@@ -375,7 +354,6 @@ class State:
                     "states can be added where both forget alike only, got half-lives of "
                     f"{1 / np.log2(mine):g} and {1 / np.log2(others):g} rows"
                 )
-            # Both count in the unit of the stream that went on for longer.
             pace = max(self.pace, other.pace, key=lambda pace: (pace[ERAS], pace[UNIT]))
         first, second = (state._in_era(pace) for state in (self, other))
         both = first.copy()
@@ -401,24 +379,24 @@ class State:
 
     @property
     def adds_up(self) -> bool:
-        """Whether it can be added to another: drawn rules, and rows of a window, cannot."""
+        """Whether it can be added to another state: drawn rules and windows cannot."""
         return type(self) is State and self.window is None
 
     @property
     def kind(self) -> set[str]:
-        """The names of what is kept beside the counts that decisions look at."""
+        """The names of the parts that it has beside ``own``."""
         return {start.removesuffix("_") for start in self._parts} - {"", "unseen"}
 
     def _in_era(self, pace: Array | None) -> State:
-        """The same counts, divided by 2 ** 100 as often as those of another pace."""
+        """The same counts, divided by 2 ** 100 as often as those of ``pace``."""
         if pace is None or self.pace is None or self.pace[ERAS] == pace[ERAS]:
             return self
         return self._scaled(float(np.exp2((self.pace[ERAS] - pace[ERAS]) * np.log2(LARGEST_UNIT))))
 
     def _scaled(self, factor: float, *, all_counts: bool = False) -> State:
-        """What decisions look at in another unit; what they were worth, unless ``all_counts``."""
+        """A copy in another unit; counts of reported values only with ``all_counts``."""
         scaled = self.copy()
-        # A bias b_j and a mean z̄_j have no unit; how much is known of them has.
+        # A bias b_j and a mean z̄_j have no unit, but their precision and weight have.
         places = [*range(3 * JUDGED), PRECISION, ENTRIES, MISSED]
         if all_counts or "judged" not in self.sets:
             places += [*range(3 * JUDGED, 3 * JUDGED + 3), UNREPORTED, *range(UNSEEN, FIELDS)]
@@ -430,7 +408,7 @@ class State:
             scaled.shared[[*range(CURVES, LABELLED), SPREAD, COUNTED]] *= factor
             if all_counts:
                 scaled.shared[LABELLED] *= factor
-                # κ = T / (T + 2) where T is multiplied; that of a rule is 1, and stays.
+                # κ = T / (T + 2) with T multiplied. The κ of a rule is 1 and stays.
                 trust = scaled.shared[TRUST]
                 if trust < 1.0:
                     evidence = factor * trust
@@ -441,18 +419,18 @@ class State:
         if self.window is not None:
             raise TypeError("the state of an omma.Window cannot be multiplied: its rows are whole")
         scaled = self._scaled(factor, all_counts=True)
-        # A price has no unit either, but moves more freely where less is known.
+        # A price has no unit, but it moves more freely when less is known.
         scaled.prices = None if self.prices is None else self.prices * factor
         return scaled
 
     __rmul__ = __mul__
 
     def now(self) -> State:
-        """The same with a clock that starts again: what is counted is weighed as it is now.
+        """A copy in the present unit, in which the next row is row 0 again.
 
-        Where the past fades, row i of a stream counts for growth ** i, and sums of states weigh
-        each row by its place in its own stream. Take both states ``now()`` first where the last
-        row of each is to count alike, whatever came before it.
+        With decay, row i of a stream counts growth ** i, so sums of states weigh each row by its
+        place in its own stream. If the last rows of two streams shall count alike, add their
+        ``now()``.
         """
         if self.pace is None:
             return self.copy()
@@ -461,7 +439,7 @@ class State:
         return state
 
     def faded(self, rows: float) -> State:
-        """What is left of it when so many rows have passed, with a clock that starts again.
+        """``now()`` after so many further rows have passed.
 
         >>> import omma
         >>> state = omma.Forgetting(omma.OMMA("f1"), half_life=10).init(1)
@@ -488,5 +466,5 @@ class State:
 
 
 def _under(start: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    """The arrays whose names begin so, without that."""
+    """The arrays whose names begin with ``start``, by the rest of their names."""
     return {key.removeprefix(start): arrays[key] for key in arrays if key.startswith(start)}

@@ -1,8 +1,8 @@
-"""What a state is made of: sets of counts, what calibration has learned, and what limits cost."""
+"""Parts of a state: sets of counts, calibration, prices of limits, and labels nobody saw."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -48,24 +48,19 @@ Curve = tuple[float, float, NDArray[np.float64], float]  # a, b, b_j, s of a rul
 IDENTITY = np.array([1.0, 1.0, 0.0])  # θ₀ = (a, e, b) that changes nothing
 HALF = np.triu_indices(3)  # where the curvature is stored: its upper half, row by row
 UNLEARNED = np.pad(IDENTITY, (0, SHARED - len(IDENTITY)))  # ``Calibration.shared`` at the start
-EARLIER = (
-    "its calibration is that of an earlier release, which this one cannot continue: go on with "
-    "that release, or start anew and replay the rows"
-)
 START_PRICE = 1.0
 START_SPREAD = 1e-12  # the first row moves a price by about one, whatever it missed by
-# Soft labels and weights are fractions, and sums of fractions are rounded: as a part of all rows,
-# and of sums over labels.
+# Rounding errors in sums of fractions (weights, probabilities), relative to the number of rows and
+# to sums over labels.
 ROUNDING = 1e-9
 SUM_ROUNDING = 1e-6
-FILED_TOTALS = 7  # files have room for three more sums, which an earlier release kept
-NEGATIVE = 1e-9  # sums of fractions may end below zero by rounding: as a part of the largest
+NEGATIVE = 1e-9  # how far below zero rounding may take a sum, relative to the largest number
 
 
 def check_array(
     name: str, array: Any, shape: tuple[int, ...] | None, *, signed: bool = True
 ) -> None:
-    """Refuse an array that cannot be a state's: kernels believe what they are given."""
+    """Refuse an array that a state cannot have: kernels do not check."""
     expected = f"{name} of a state must be finite numbers of shape {shape}"
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
         raise ValueError(f"{expected}, got {'nothing' if array is None else array.dtype}")
@@ -77,7 +72,7 @@ def check_array(
 
 
 def check_pace(pace: Any, expected: Array) -> None:
-    """Refuse a pace that no stream with this half-life can have."""
+    """Refuse a pace that a stream with this half-life cannot have."""
     check_array("pace", pace, expected.shape, signed=False)
     right = 1.0 <= pace[UNIT] < LARGEST_UNIT and pace[ERAS] == np.floor(pace[ERAS])
     if not right or pace[GROWTH] != expected[GROWTH]:
@@ -88,7 +83,7 @@ def check_pace(pace: Any, expected: Array) -> None:
 
 
 def in_proportion(cells: Array, rows: float, missed: Array | None) -> Array:
-    """Counts of labels as if each had been known in all rows: times rows / rows known.
+    """Counts scaled up to all rows: times rows / (rows in which the label was known).
 
     >>> cells = np.array([[2.0, 2.0], [3.0, 3.0], [4.0, 4.0]])
     >>> in_proportion(cells, 8.0, np.array([0.0, 4.0]))[:, 1]
@@ -102,7 +97,7 @@ def in_proportion(cells: Array, rows: float, missed: Array | None) -> Array:
 
 
 class CountSet(NamedTuple):
-    """One of the sets of counts of a state, which it is a view of.
+    """One of the sets of counts of a state, as views of its arrays.
 
     Attributes
     ----------
@@ -111,8 +106,8 @@ class CountSet(NamedTuple):
     totals : ndarray
         The number of rows, and sums over labels for the metrics that need them.
     missed : ndarray of shape (m,) or None
-        Where rows were labelled in part, how much weight of rows each label was unknown in: the
-        counts of a label are of the others.
+        With partial labels: the weight of the rows in which each label was unknown. The counts of
+        the label do not contain these rows.
     """
 
     cells: NDArray[np.float64]
@@ -127,39 +122,38 @@ class CountSet(NamedTuple):
 
     @property
     def in_proportion(self) -> NDArray[np.float64]:
-        """The cells as if each label had been known in all rows."""
+        """The cells, scaled up to all rows for labels that were unknown in some."""
         return in_proportion(self.cells, self.rows, self.missed)
 
     def arrays(self) -> dict[str, Array]:
         """All of it as plain arrays, for a file."""
-        totals = np.concatenate((self.totals, np.zeros(FILED_TOTALS - TOTALS)))
         missed = {} if self.missed is None else {"missed": self.missed}
-        return {"cells": self.cells, "totals": totals, **missed}
+        return {"cells": self.cells, "totals": self.totals, **missed}
 
     def fill(self, arrays: dict[str, Array]) -> None:
-        """Take over the numbers of other arrays, in its own."""
+        """Copy numbers from other arrays into its own."""
         self.cells[...] = arrays["cells"]
-        self.totals[...] = arrays["totals"][:TOTALS]
+        self.totals[...] = arrays["totals"]
         if self.missed is not None:
             self.missed[...] = arrays.get("missed", 0.0)
 
     def check(self, arrays: dict[str, Array]) -> None:
-        """Refuse counts that no stream has: tp <= predicted <= n, tp <= positive <= n.
+        """Refuse counts without tp <= predicted <= n and tp <= positive <= n.
 
         >>> counts = CountSet(np.zeros((3, 1)), np.zeros(4))
-        >>> counts.check({"cells": np.array([[2.0], [1.0], [3.0]]), "totals": 5.0 * np.eye(7)[0]})
+        >>> counts.check({"cells": np.array([[2.0], [1.0], [3.0]]), "totals": 5.0 * np.eye(4)[0]})
         Traceback (most recent call last):
         ...
         ValueError: counts of a state must have tp <= predicted, got 2 of 1 in label 0
         """
         missed = arrays.get("missed")
         check_array("cells", arrays.get("cells"), self.cells.shape, signed=False)
-        check_array("totals", arrays.get("totals"), (FILED_TOTALS,), signed=False)
+        check_array("totals", arrays.get("totals"), (TOTALS,), signed=False)
         if missed is not None:
             check_array("missed", missed, self.cells.shape[1:], signed=False)
-        cells, totals = arrays["cells"], arrays["totals"][:TOTALS]
+        cells, totals = arrays["cells"], arrays["totals"]
         (tp, predicted, positive), n = cells, np.full(cells.shape[1], totals[N])
-        # Each comparison by name, so that the sentence says which count is too large.
+        # With names, so that the message says which count is too large.
         slack = ROUNDING * max(1.0, float(totals[N]))
         for name, lower, bound, upper in (
             ("tp", tp, "predicted", predicted),
@@ -187,40 +181,40 @@ class CountSet(NamedTuple):
 
 @dataclass(eq=False)
 class StatePart:
-    """Arrays that go into a file, and come back from one."""
+    """A part of a state whose fields are arrays, with checks for arrays from a file."""
 
-    SIGNED: ClassVar[tuple[str, ...]] = ()  # those that may hold numbers below zero
+    SIGNED: ClassVar[tuple[str, ...]] = ()  # arrays that may hold numbers below zero
 
     def arrays(self) -> dict[str, Array]:
         """All of it as plain arrays, for a file."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def fill(self, arrays: dict[str, Array]) -> None:
-        """Take over the numbers of other arrays, in its own."""
+        """Copy numbers from other arrays into its own."""
         for name, own in self.arrays().items():
             own[...] = arrays[name]
 
     def check(self, arrays: dict[str, Array]) -> None:
-        """Refuse arrays that are not those of such a part."""
+        """Refuse arrays that such a part cannot have."""
         for name, own in self.arrays().items():
             check_array(name, arrays.get(name), own.shape, signed=name in self.SIGNED)
 
 
-MOST_AUDIT_WEIGHT = 10.0  # of an audited entry in calibration: larger ones make it restless
-SHARED_AUDITS = 3.0  # expected labels that the audits of all labels are worth beside a label's own
+MOST_AUDIT_WEIGHT = 10.0  # of an audited entry in calibration: larger weights make it unstable
+SHARED_AUDITS = 3.0  # the weight of all labels' audits beside a label's own, in expected labels
 
 
 @dataclass(eq=False)
 class Unseen(StatePart):
-    """What is known of labels that nobody saw, because they were not predicted.
+    """What is known about labels that nobody saw, because they were not predicted.
 
     Attributes
     ----------
     cells : ndarray of shape (3, m)
-        For each label the sum of (calibrated) probabilities of entries that nobody saw; and of the
-        entries that were audited and not predicted, labels and probabilities.
+        For each label: the sum of (calibrated) probabilities over entries that nobody saw; and over
+        entries that were audited and not predicted, the sums of labels and of probabilities.
     rows : ndarray
-        The weight of rows whose labels were seen only where predicted, and of those audited.
+        The weight of rows whose labels were seen only where predicted, and of audited rows.
     """
 
     cells: NDArray[np.float64]
@@ -228,21 +222,21 @@ class Unseen(StatePart):
 
     @property
     def ratios(self) -> NDArray[np.float64]:
-        """How many labels audits found per unit of probability among entries not predicted.
+        """Labels per unit of probability among audited entries that were not predicted.
 
-        Over all labels (A_y + 1) / (A_c + 1), where A_y and A_c are the audited labels and their
-        probabilities. Audits of a label move its own ratio away from that.
+        It is (A_y + 1) / (A_c + 1) over all labels, where A_y and A_c are the sums of audited
+        labels and of their probabilities. Audits of a single label move its ratio away from that.
         """
         _, labels, probabilities = self.cells
         shared = (labels.sum() + 1.0) / (probabilities.sum() + 1.0)
         return np.asarray((labels + SHARED_AUDITS * shared) / (probabilities + SHARED_AUDITS))
 
     def estimate(self, truth: CountSet) -> NDArray[np.float64]:
-        """Counts of all rows, of which the positives are estimated: shape (3, m).
+        """Counts of all rows, with estimated positives: shape (3, m).
 
-        What was predicted or audited counts as it is. The probabilities of all other entries, times
-        the ratios that audits found, are added to the positives. A prediction whose label never
-        came counts as the others of its label.
+        Predicted and audited entries count as they are. The probabilities of all other entries,
+        times ``ratios``, are added to the positives. Predictions whose label never came are assumed
+        to be right as often as the others of the same label.
 
         >>> truth = CountSet(np.array([[8.0], [10.0], [9.0]]), np.array([100.0, 0, 0, 0]))
         >>> unseen = Unseen(np.array([[4.0], [1.0], [0.0]]), np.array([100.0, 5.0]))
@@ -256,9 +250,9 @@ class Unseen(StatePart):
         return np.stack((hits, predicted + missed, np.minimum(positive, truth.rows)))
 
     def audit_weights(self, audited: Array, weights: Array | None = None) -> NDArray[np.float64]:
-        """What audits weigh in the rows to come, which are counted; −1 in rows without an audit.
+        """Count further rows, and return the weight of each audit; −1 for rows without an audit.
 
-        A row that was audited stands for 1/α rows, where α is the share of audited rows so far.
+        An audited row stands for 1/α rows, where α is the share of audited rows so far.
         """
         weights = np.ones(len(audited)) if weights is None else weights
         rows = self.rows[0] + np.cumsum(weights)
@@ -271,19 +265,19 @@ class Unseen(StatePart):
 
 @dataclass(eq=False)
 class Calibration(StatePart):
-    """What online calibration has learned: c = σ(a (z − z̄_j) + e z̄_j + b + b_j), z = logit(η).
+    """Online calibration: c = σ(a (z − z̄_j) + e z̄_j + b + b_j), z = logit(η).
 
     Attributes
     ----------
     shared : ndarray
-        a, e, b, the upper half of their curvature H (six numbers), the weight of rows whose labels
-        came, W and N of the variance of logits within labels, s, from where on logits are squashed,
-        and κ, the part of the correction that is made (``omma.kernels.calibrate``).
+        a, e, b; the upper half of their curvature H (six numbers); the weight of rows with labels;
+        W and N, from which the variance of logits within labels follows; s, beyond which logits are
+        squashed; and κ, the part of the correction that is applied (``omma.kernels.calibrate``).
     bias, precision : ndarray of shape (m,)
-        b_j of each label, and how much was learned of it: what is known before the first row is not
-        stored, so that both of them and the curvature add up.
+        b_j of each label, and its precision. Precision and curvature do not contain their values
+        before the first row, so that those of several streams add up.
     mean, entries : ndarray of shape (m,)
-        z̄_j, the mean logit of a label's probabilities, and n_j, the weight of rows in it.
+        z̄_j, the mean logit of a label's probabilities, and n_j, the weight of its rows.
     """
 
     SIGNED = ("shared", "bias", "mean")
@@ -296,19 +290,12 @@ class Calibration(StatePart):
 
     @classmethod
     def start(cls, m: int, *, classes: bool = False) -> Calibration:
-        """Nothing learned yet: probabilities pass as they are."""
+        """A calibration that has learned nothing and changes no probability."""
         shared = UNLEARNED.copy()
         shared[SQUASH] = STRAIGHT if classes else SURE
         return cls(shared, *np.zeros((4, m)))
 
-    def fill(self, arrays: dict[str, Array]) -> None:
-        if is_earlier(arrays):
-            raise ValueError(EARLIER)
-        super().fill(arrays)
-
     def check(self, arrays: dict[str, Array]) -> None:
-        if is_earlier(arrays):
-            raise ValueError(EARLIER)
         super().check(arrays)
         if not arrays["shared"][SQUASH] > 0.0:
             raise ValueError(f"s of calibration must be positive, got {arrays['shared'][SQUASH]}")
@@ -330,27 +317,27 @@ class Calibration(StatePart):
 
     @property
     def _learned(self) -> NDArray[np.float64]:
-        """θ − θ₀, with slopes within their bounds; a sum of calibrations may go past them."""
+        """θ − θ₀, with slopes within their bounds, which a sum of calibrations may leave."""
         theta = self.shared[:CURVES].copy()
         theta[:INTERCEPT] = np.clip(theta[:INTERCEPT], FLATTEST, STEEPEST)
         return np.asarray(theta - IDENTITY)
 
     @property
     def curve(self) -> Curve:
-        """The same curve as a rule has it, c = σ(a z + b + b'_j): a, b, b'_j, and s.
+        """The same curve in the form of a rule, c = σ(a z + b + b'_j): a, b, b'_j and s.
 
-        b'_j = b_j + (e − a) z̄_j, rounded as kernels do.
+        b'_j = b_j + (e − a) z̄_j, in the order of operations of the kernels.
         """
         biases = self.bias + (self.between - self.slope) * self.mean
         return self.slope, self.intercept, biases, float(self.shared[SQUASH])
 
     @property
     def rows(self) -> float:
-        """The weight of the rows that it was learned from."""
+        """The weight of the rows with labels."""
         return float(self.shared[LABELLED])
 
     def take(self, slope: float, intercept: float, bias: Any, squash: float) -> None:
-        """Calibrate by the curve of a rule, as if it had been learned."""
+        """Take over the curve of a rule."""
         self.shared[[SLOPE, BETWEEN, INTERCEPT]] = slope, slope, intercept
         self.shared[[LABELLED, SQUASH, TRUST]] = 1.0, squash, 1.0
         self.bias[...] = bias
@@ -367,17 +354,17 @@ class Calibration(StatePart):
         return curvature + np.triu(curvature, 1).T
 
     def _start(self, unit: float) -> NDArray[np.float64]:
-        """H₀ = diag(3 v, 30, 1), in the ``unit`` that rows have now."""
+        """H₀ = diag(3 v, 30, 1), in the present ``unit`` of a row."""
         counted = self.shared[COUNTED] if self.shared[COUNTED] > 0.0 else 1.0
         variance = max(float(self.shared[SPREAD] / counted), LEAST_VARIANCE)
         diagonal = unit * np.array([START_SLOPE * variance, START_BETWEEN, START_INTERCEPT])
         return np.asarray(np.diag(diagonal))
 
     def _sums(self, unit: float) -> tuple[Array, Array]:
-        """What was learned as sums over rows: numbers of all labels, and of each label (4, m).
+        """The calibration as sums over rows, which add up: shared numbers, and (4, m) by label.
 
-        Estimates are weighed by their precision, with what was known before the first row:
-        (H₀ + H)(θ − θ₀) is in place of θ, and logits and their squares are about zero.
+        (H₀ + H)(θ − θ₀) is in place of θ, likewise for biases, and logits are about 0 instead of
+        their mean.
         """
         shared = self.shared.copy()
         curvature = self._start(unit) + self._curvature()
@@ -387,16 +374,16 @@ class Calibration(StatePart):
         return shared, np.stack((pull, self.precision, self.entries * self.mean, self.entries))
 
     def combined(self, other: Calibration, sign: float, unit: float = 1.0) -> Calibration:
-        """Add or subtract (``sign``) what was learned elsewhere.
+        """Add or subtract (``sign``) the calibration of another stream.
 
-        Both began at θ₀ = (1, 1, 0) and b_j = 0, held there by H₀, which the variance of logits
-        decides:
+        Both started at θ₀ = (1, 1, 0) and b_j = 0 with the curvature H₀, which depends on the
+        variance of logits:
 
             θ = θ₀ + (H₀ + H₁ + H₂)⁻¹ [(H₀₁ + H₁)(θ₁ − θ₀) + (H₀₂ + H₂)(θ₂ − θ₀)]
 
-        What is in brackets adds up, so the order of several sums does not matter.
+        The brackets add up, so the order of several sums does not matter.
         """
-        if self.shared[TRUST] == 1.0:  # the curve of a rule, which is the same in both
+        if self.shared[TRUST] == 1.0:  # the curve of a rule: both have the same
             return Calibration(**{name: array.copy() for name, array in self.arrays().items()})
         pairs = zip(self._sums(unit), other._sums(unit), strict=True)
         shared, (pull, precision, logits, entries) = (
@@ -406,7 +393,7 @@ class Calibration(StatePart):
         mean = np.divide(logits, entries, out=np.zeros(len(entries)), where=entries > 0.0)
         bias = pull / (START_PRECISION * unit + precision)
         total = Calibration(shared, bias, precision, mean, entries)
-        # A difference of sums may end below zero by rounding.
+        # By rounding, a difference of sums may be below zero.
         shared[COUNTED] = max(shared[COUNTED], 0.0)
         shared[SPREAD] = max(shared[SPREAD] - entries @ mean**2, 0.0)
         shared[SQUASH] = self.shared[SQUASH]
@@ -419,39 +406,30 @@ class Calibration(StatePart):
         return self.combined(other, 1.0)
 
 
-def is_earlier(arrays: dict[str, Array]) -> bool:
-    """Whether arrays of a calibration are those of a release that learned other numbers."""
-    return "shared" in arrays and np.size(arrays["shared"]) != SHARED
-
-
 @dataclass(eq=False)
 class Prices(StatePart):
-    """What each limit costs now.
+    """The price of each limit (``omma.kernels.limits``).
 
     Attributes
     ----------
     mu, spread : ndarray with a number for each limit
-        The price, and the sum of squares of what rows missed the limit by.
+        The price μ, and V, the sum of squared excesses of rows, which scales its steps.
     rates : ndarray
-        Where a limit asks for the mean of recalls: the sum of those of labels that occurred, and
-        how many these are. Else it is empty.
+        If a limit is on the mean of recalls: the sum of the recalls of labels that occurred, and
+        their number. Else it is empty.
     mean : ndarray with a number for each limit
-        The mean so far of where the price stood: the price up to one, and one more than its
-        logarithm beyond. Row t weighs t ** 2, so that the start is soon forgotten.
+        The mean position of the price so far: the position is μ up to 1, and 1 + log μ beyond. Row
+        t weighs t ** 2, so that early rows hardly count.
     """
 
     mu: NDArray[np.float64]
     spread: NDArray[np.float64]
     rates: NDArray[np.float64]
-    mean: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-
-    def __post_init__(self) -> None:
-        if not len(self.mean):  # of an earlier release: where it stands
-            self.mean = np.where(self.mu < 1.0, self.mu, 1.0 + np.log(np.maximum(self.mu, 1.0)))
+    mean: NDArray[np.float64]
 
     @property
     def settled(self) -> NDArray[np.float64]:
-        """The price of a rule that will stand still: at the mean of where it stood.
+        """The prices of a rule that will be deployed: those at the mean position.
 
         >>> prices = Prices.start(1)
         >>> prices.mean[:] = 1.0 + np.log(20.0)
@@ -464,32 +442,31 @@ class Prices(StatePart):
     def start(cls, limits: int, *, rates: bool = False) -> Prices:
         """The prices before the first row."""
         mu, spread = np.full(limits, START_PRICE), np.full(limits, START_SPREAD)
-        return cls(mu, spread, np.zeros(2 if rates else 0))
+        return cls(mu, spread, np.zeros(2 if rates else 0), mu.copy())
 
     def settle(self, cells: Array) -> None:
-        """Work out the sum of recalls from counts."""
+        """Compute the sum of recalls from counts."""
         if len(self.rates):
-            # A label that never occurred has no recall, and is not in the mean.
+            # A label that never occurred has no recall and is not in the mean.
             occurred = cells[POSITIVE] > 0
             recalls = cells[TP][occurred] / cells[POSITIVE][occurred]
             self.rates[:] = recalls.sum(), occurred.sum()
 
     def __add__(self, other: Prices) -> Prices:
-        """Both: a price weighs by how much it moved."""
+        """The mean of both prices, weighted by V: it is larger after more rows."""
         self._check_alike(other)
-        # Both moved on rows of their own; who saw more of them knows the price better.
         spread = self.spread + other.spread
         mu = (self.mu * self.spread + other.mu * other.spread) / spread
         mean = (self.mean * self.spread + other.mean * other.spread) / spread
         return Prices(mu, spread, self.rates.copy(), mean)
 
     def __sub__(self, other: Prices) -> Prices:
-        """Without those rows: the price stays, and moves as freely as before them."""
+        """Without the other's rows: the price stays, and its steps are as large as before them."""
         self._check_alike(other)
         return self._with_spread(self.spread - other.spread)
 
     def __mul__(self, factor: float) -> Prices:
-        """Forget: the price stays, and moves more freely."""
+        """With decay: the price stays, and its steps become larger."""
         return self._with_spread(factor * self.spread)
 
     def _with_spread(self, spread: Array) -> Prices:
@@ -505,6 +482,6 @@ class Prices(StatePart):
             )
 
     def check(self, arrays: dict[str, Array]) -> None:
-        super().check({"mean": self.mean, **arrays})  # an earlier release wrote no mean
+        super().check(arrays)
         if (arrays["spread"] <= 0.0).any():
             raise ValueError("spread of prices must be positive")

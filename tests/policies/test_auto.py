@@ -264,35 +264,16 @@ def test_files_and_pickles(tmp_path):
     assert all(one.state == learner.state for one in copies)
 
 
-def as_the_release_before(path, slope, intercept, curvature):
-    """Rewrite a learner's file as the release with two numbers for all labels wrote it."""
+def test_a_calibration_with_other_numbers_is_refused(tmp_path):
+    learner, path = omma.OnlineClassifier(omma.Auto("macro_f1"), 4), tmp_path / "learner.omma"
+    learner.save(path)
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
-    assert (
-        arrays.pop("state_calibration_mean").shape == arrays.pop("state_calibration_entries").shape
-    )
-    arrays["state_calibration_shared"] = np.array([slope, intercept, *[curvature] * 3, 1.0])
+    arrays["state_calibration_shared"] = np.ones(6)
     with path.open("wb") as file:
         np.savez(file, **arrays)
-
-
-def test_files_of_the_release_before(tmp_path):
-    """What it learned cannot be continued; a rule that it kept can."""
-    eta, y = stream(11, 60, 4, zeros=0.2)
-    auto = omma.OnlineClassifier(omma.Auto("macro_f1", at_most=2), 4)
-    rule = omma.Rule(np.ones(4), np.full(4, -0.4), 1, calibration=(2.0, 0.3, np.arange(4.0)))
-    fixed = omma.OnlineClassifier(omma.FixedRule(rule), 4, metric="macro_f1")
-    for learner in (auto, fixed):
-        learner.predict(eta)
-        learner.update(y)
-        learner.save(tmp_path / "learner.omma")
-        as_the_release_before(tmp_path / "learner.omma", 2.0, 0.3, float(learner is auto))
-        if learner is auto:
-            with pytest.raises(ValueError, match="of an earlier release"):
-                omma.OnlineClassifier.load(tmp_path / "learner.omma")
-    loaded = omma.OnlineClassifier.load(tmp_path / "learner.omma")
-    np.testing.assert_array_equal(loaded.predict(eta), rule.predict(eta))
-    assert loaded.state == fixed.state
+    with pytest.raises(ValueError, match="calibration_shared"):
+        omma.OnlineClassifier.load(path)
 
 
 def test_half_of_the_evidence_is_half_of_it():
