@@ -1,12 +1,13 @@
-"""Compiled code: arrays in, arrays out; it never raises and never prints.
+"""Compiled code: arrays in, arrays out. Kernels never raise and never print.
 
-NumPy and Numba only; nothing else of the package is imported here. Callers check their input first
-(``omma.rows``, ``omma._validate``) and say what is wrong with it.
+Kernels import only NumPy and Numba, and nothing else of the package. Callers (``omma.rows``,
+``omma._validate``) check the input first and report what is wrong with it.
 
-One row is columns. The numbers of a row's labels (counts, calibration, probabilities, flags) lie
-side by side in rows of two-dimensional arrays whose width is a multiple of eight, so plain loops
-over labels become vector instructions. A dense row uses the columns of the state itself; a sparse
-row is gathered into such columns and scattered back. ``row`` decides and learns one row; ``replay``
-has the loops over rows and the entries for single rows, which all call it. Therefore a replay
-equals single steps, and dense rows equal sparse ones, by construction.
+Kernels see one row as columns. The numbers of the row's labels (counts, calibration, probabilities,
+flags) lie side by side in rows of two-dimensional arrays. The width of these arrays is a multiple
+of eight, so the compiler turns plain loops over labels into vector instructions. A dense row uses
+the columns of the state itself. A sparse row is gathered into such columns and scattered back.
+``row`` decides one row and learns from it. ``replay`` (loops over rows) and ``single`` (one row,
+called from Python) both call ``row``. Therefore a replay equals single steps, and dense rows equal
+sparse rows, by construction.
 """

@@ -1,12 +1,14 @@
-"""What decisions look at, and what is counted of a row, for each kind of feedback.
+"""The counts of rows, and the counts that decisions use, for each kind of feedback.
 
-Where it is None, one set of counts of labels does both: OMMA, Algorithm 1 of the paper. With
-``Estimates`` probabilities are counted in place of labels: OMMA(η̂), Algorithm 2; labels are counted
-beside them, for reported values. With ``Both``, counts of probabilities are corrected by the ratio
-of labels to probabilities on the rows whose labels came.
+If the feedback is None, one set of counts of labels serves both purposes: OMMA, Algorithm 1 of the
+paper. With ``Estimates``, probabilities are counted instead of labels: OMMA(η̂), Algorithm 2.
+Labels are counted as well, for reported values only. With ``Both``, counts of probabilities are
+corrected by the ratio of labels to probabilities on the labelled rows.
 
-Sums over labels are in fixed point: whole numbers add up to the same in any order, so loops are
-vectorized, and dense rows, sparse ones and single ones agree to the bit.
+Arrays are those of ``layout``: ``columns`` (fields, width), ``totals`` (SETS, TOTALS) and ``work``
+(WORK, width). ``sums`` is 1 if sums over labels are kept, else 0. Sums over labels use fixed-point
+numbers. Sums of integers do not depend on the order, so loops are vectorized, and dense rows,
+sparse rows and single rows agree to the bit.
 """
 
 from typing import Final, NamedTuple
@@ -34,21 +36,23 @@ from omma.kernels.layout import (
 
 
 class PartialLabels(NamedTuple):
-    """Labels where single ones were unknown: counts are scaled up to all rows."""
+    """Labels, some of them unknown: each label's counts are scaled up to all rows."""
 
 
 class Estimates(NamedTuple):
-    """Probabilities are counted and looked at; true labels are counted beside them."""
+    """Decisions use counts of probabilities; true labels are counted for reported values."""
 
 
 class Both(NamedTuple):
-    """Probabilities, corrected by labels: e becomes e (y + s) / (e + s).
+    """Counts of probabilities, corrected by labels: e becomes e (y + s) / (e + s).
 
-    e is what was expected of rows with labels, y what was observed, s the strength: the mean of a
-    Gamma posterior of y/e. ``hits`` and ``positives`` are the strengths for true positives and for
-    positives. ``eager`` is the prior where a label that was never predicted needs less and less
-    probability as its positives go by, else 0; before the first row with labels it has no effect.
-    ``patience`` is how many positives may go by until then, times two.
+    For labelled rows, e is the expected count (a sum of probabilities) and y the observed count (a
+    sum of labels). (y + s) / (e + s) is the posterior mean of the ratio y/e under a Gamma prior of
+    strength s. ``hits`` is the strength s for true positives, ``positives`` for positives.
+
+    ``eager`` (λ, or 0 to switch it off) lowers the threshold of a label that was never predicted,
+    as its positives accumulate; see ``corrected``. It has no effect before the first labelled row.
+    ``patience`` is twice the number of positives after which the threshold starts to fall.
     """
 
     hits: float
@@ -59,29 +63,32 @@ class Both(NamedTuple):
 
 # Fixed point.
 
-FINE: Final = 2.0**40  # parts of one; numbers up to 2,000 fit, and a sum up to 8 million
-ROUND: Final = 6755399441055744.0  # adding 1.5·2⁵² leaves a float as a whole number in its low bits
+FINE: Final = 2.0**40  # units per 1.0; terms up to 2,000 fit, and sums up to 8 million
+ROUND: Final = 6755399441055744.0  # adding 1.5·2⁵² puts the rounded float into its own low bits
 ROUND_BITS: Final = np.float64(ROUND).view(np.int64)
 
 
 @helper
 def fixed(x):
-    """A number as a whole number of parts."""
+    """Convert a float to a fixed-point number: an int64 in units of 1 / FINE."""
     return np.int64(bits_of(fma(x, FINE, ROUND))) - ROUND_BITS
 
 
 @helper
 def unfixed(total):
-    """The sum of such numbers, as a float."""
+    """Convert a sum of fixed-point numbers to a float."""
     return np.float64(total) / FINE
 
 
-# What decisions look at.
+# The counts that decisions use.
 
 
 @by_kind
 def in_units(feedback, unit, totals):
-    """Feedback with the strengths of its correction in the unit of the counts (see ``decay``)."""
+    """Return the feedback with its strengths in the current unit of the counts (see ``decay``).
+
+    Without a labelled row, ``eager`` becomes 0.
+    """
 
 
 @in_units.case()
@@ -101,15 +108,17 @@ def scale_both(feedback, unit, totals):
 
 @helper
 def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_positive, predicted):
-    """True positives and positives of all rows: expected counts, corrected by observed labels.
+    """Correct expected counts of all rows by observed labels; returns true positives and positives.
 
-    ``tp`` and ``positive`` were observed on rows with labels; ``known_*`` were expected of these
-    rows, ``every_*`` of all rows. Expectations of rows without labels are corrected by the same
-    ratio, at the strength for positives. Both sides of each case are worked out and one is taken:
-    branches would keep the loop from being vectorized.
+    All arguments but ``both`` are counts of one label, or sums over labels. ``tp`` and ``positive``
+    are observed on the labelled rows (set TRUE). ``known_*`` are expected on the same rows (KNOWN),
+    and ``every_*`` on all rows (OWN). ``predicted`` is the number of predictions in all rows.
+    Expected true positives of unlabelled rows are corrected by the ratio of true positives at the
+    strength for positives. Both sides of each condition are computed and one is selected, because
+    branches would prevent vectorization.
     """
     strength, slow = both.hits, both.positives
-    # Three ratios share one division, which takes as long as ten multiplications.
+    # Three ratios share one division: a division takes as long as ten multiplications.
     by_positive, by_hits, by_tp = known_positive + slow, known_tp + strength, known_tp + slow
     inverse = 1.0 / (by_positive * by_hits * by_tp)
     p = every_positive * ((positive + slow) * (by_hits * by_tp * inverse))
@@ -117,14 +126,14 @@ def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_posi
     t = known_tp * ((tp + strength) * (by_positive * by_tp * inverse))
     t += (every_tp - known_tp) * ((tp + slow) * (by_positive * by_hits * inverse))
     t = t if known_tp > 0.0 else tp + every_tp
-    # True positives are no more than positives, and no more than predictions.
+    # True positives cannot exceed positives or predictions, and cannot be negative.
     t = t if t < p else p
     t = t if t < predicted else predicted
     t = t if t > 0.0 else 0.0
-    # The first prediction of a label: by the prior alone, λ hits of 2 λ predictions, it needs a
-    # probability of a half, which many labels never have. After p positives ``eager`` takes from λ
-    # what makes that 1 / (1 + u) with u = 2 p / patience, where it is less: λ (1 − u) / (1 + u).
-    if both.eager > 0.0:  # the same for all labels: compilers make two loops of it
+    # With the prior alone (λ hits in 2 λ predictions), the first prediction of a label needs a
+    # probability of 1/2, which many labels never reach. After p positives it needs 1 / (1 + u)
+    # with u = 2 p / patience, if u > 1. Then λ + t is 2 λ / (1 + u): t = λ (1 − u) / (1 + u) ≤ 0.
+    if both.eager > 0.0:  # constant over labels: the compiler makes two loops
         waited = p * (2.0 / both.patience)
         eager = both.eager * (1.0 - waited) / (1.0 + waited)
         t = eager if (predicted <= 0.0) & (waited > 1.0) else t
@@ -133,7 +142,7 @@ def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_posi
 
 @by_kind
 def see(feedback, columns, rows, i):
-    """The counts at position i that decisions look at: tp, predicted, positive."""
+    """Return the counts (tp, predicted, positive) at position i that decisions use."""
 
 
 @see.case()
@@ -143,6 +152,7 @@ def see_own(feedback, columns, rows, i):
 
 @see.case(PartialLabels)
 def see_scaled(feedback, columns, rows, i):
+    # Rows in which the label was known.
     known = rows - columns[MISSED, i]
     factor = rows / known if known > 0.0 else 1.0
     return factor * columns[TP, i], factor * columns[PREDICTED, i], factor * columns[POSITIVE, i]
@@ -160,7 +170,10 @@ def see_corrected(feedback, columns, rows, i):
 
 @by_kind
 def see_totals(feedback, sums, columns, totals, seen, m):
-    """Write the totals that decisions look at into ``seen``; ``sums`` is as in ``row.Spec``."""
+    """Write the totals that decisions use to ``seen``, shape (TOTALS,) or longer.
+
+    ``columns`` has the numbers of all m labels here; ``rows`` in ``see`` is ``seen[N]``.
+    """
 
 
 @see_totals.case()
@@ -171,7 +184,10 @@ def see_own_totals(feedback, sums, columns, totals, seen, m):
 
 @see_totals.case(PartialLabels)
 def see_scaled_totals(feedback, sums, columns, totals, seen, m):
-    """Every row changes every label's factor: the sums take a pass over all labels."""
+    """Scale the counts of each label, then add them up.
+
+    Each row changes the factor of every label, so the sums need a pass over all labels.
+    """
     seen[N] = totals[OWN, N]
     seen[SUM_TP] = seen[SUM_PREDICTED] = seen[SUM_POSITIVE] = 0.0
     if sums > 0:
@@ -184,7 +200,7 @@ def see_scaled_totals(feedback, sums, columns, totals, seen, m):
 
 @see_totals.case(Both)
 def see_corrected_totals(feedback, sums, columns, totals, seen, m):
-    """Sums are corrected as one label is."""
+    """Correct the sums over labels in the same way as one label."""
     seen[N] = totals[OWN, N]
     if sums > 0:
         observed = totals[TRUE, SUM_TP], totals[TRUE, SUM_POSITIVE]
@@ -197,14 +213,15 @@ def see_corrected_totals(feedback, sums, columns, totals, seen, m):
         seen[SUM_PREDICTED] = predicted
 
 
-NO_SUMS: Final = np.int64(0)  # of the type that others have: a constant compiles it twice
+NO_SUMS: Final = np.int64(0)  # int64 as ``sums``: a Python constant would compile it twice
 
-# What is counted of a row: C_t = C_{t−1} + C(y_t, ŷ_t), as counts in place of the paper's means.
+# Updates of counts: C_t = C_{t−1} + C(y_t, ŷ_t). The paper's Eq. (1) divides by t; here the
+# division by the number of rows is done when a gradient is taken.
 
 
 @helper
 def row_sums(degrees, flags, width):
-    """Sums over a row's labels: Σ degree·flag, Σ flag, Σ degree."""
+    """Return sums over a row's labels: Σ degree·flag, Σ flag, Σ degree."""
     hits, predicted, present = np.int64(0), np.int64(0), np.int64(0)
     for i in range(width):
         hits += fixed(degrees[i] * flags[i])
@@ -215,10 +232,12 @@ def row_sums(degrees, flags, width):
 
 @helper
 def count_set(cells, totals, sums, degrees, flags, weight, width):
-    """Add a row to a set of counts, to its number of rows and, where wanted, to its sums.
+    """Add a row to one set of counts: C_t = C_{t−1} + C(y_t, ŷ_t), or η̂_t in place of y_t.
 
-    ``cells``, shape (3, width), and ``totals``, shape (TOTALS,), are those of the set. ``degrees``
-    is to what degree each label is present: 0 or 1, or its probability.
+    ``cells``, shape (3, width), and ``totals``, shape (TOTALS,), belong to the set and are updated;
+    the sums in ``totals`` only if ``sums`` is 1. ``degrees``, shape (width,), says to what degree
+    each label is present: 0 or 1, or its probability. ``flags``, shape (width,), is 1 for predicted
+    labels. ``weight`` is the weight of the row, in the unit of the counts.
     """
     tp, predicted, positive = cells[TP], cells[PREDICTED], cells[POSITIVE]
     for i in range(width):
@@ -236,7 +255,7 @@ def count_set(cells, totals, sums, degrees, flags, weight, width):
 
 @by_kind
 def expect(feedback, sums, columns, totals, work, weight, width):
-    """Count a decided row before its labels come."""
+    """Count a decided row, before its labels arrive: the update of Algorithm 2."""
 
 
 @expect.case()
@@ -253,7 +272,7 @@ def expect_values(feedback, sums, columns, totals, work, weight, width):
 
 @by_kind
 def observe(feedback, sums, columns, totals, work, weight, width):
-    """Count the labels of a row."""
+    """Count the labels of a decided row: the update of Algorithm 1."""
 
 
 @observe.case()
@@ -278,7 +297,7 @@ def observe_both(feedback, sums, columns, totals, work, weight, width):
 
 @by_kind
 def needs_labels(feedback):
-    """Whether a row without labels is not counted at all."""
+    """Whether rows without labels are ignored."""
 
 
 @needs_labels.case()

@@ -1,10 +1,12 @@
-"""Decay: what came before counts for less, because the present counts for more.
+"""Exponential decay of past rows, by increasing the weight of new rows.
 
-Shrinking all counts after each row would be a pass over all labels. Instead the unit grows: a row
-counts for ``pace[UNIT]`` times its weight, and after it the unit is multiplied by ``pace[GROWTH]``,
-2 ** (1 / half-life). The prior and the strengths of a correction are given in the same unit, so
-only ratios decide. Before the unit is too large for a number, all is divided by a power of two,
-which changes no bit of any ratio.
+Multiplying all counts by a factor below one after each row would need a pass over all labels.
+Instead the unit grows: a row counts for ``pace[UNIT]`` times its weight, and after each row the
+unit is multiplied by ``pace[GROWTH]`` = 2 ** (1 / half-life in rows), or exp(2 / length) for the
+calibration of a sliding window. The prior λ and the strengths of corrections are multiplied by the
+same unit, and decisions depend only on ratios, so the result is the same. Before the unit
+overflows, all counts are divided by LARGEST_UNIT. It is a power of two, so no ratio changes by a
+single bit.
 """
 
 from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, TRUST, Learning
@@ -20,24 +22,27 @@ from omma.kernels.layout import (
     UNIT,
 )
 
-LEAST_SPREAD = 1e-12  # of squares of excesses, where all have decayed
+LEAST_SPREAD = 1e-12  # lower bound of ``limits.spread``, which divides steps of prices
 
 
 @helper
 def unit_of(pace):
-    """What a row counts for now."""
+    """The weight that calibration gives to a row of weight 1 now."""
     return 1.0 if pace is None else pace[UNIT]
 
 
 @helper
 def counted_unit(pace, window):
-    """The same in counts; a sliding window takes rows off in place of letting them decay."""
+    """The weight that counts give to a row of weight 1 now.
+
+    It is 1 with a sliding window, which removes rows from the counts instead of letting them decay.
+    """
     return 1.0 if pace is None or window is not None else pace[UNIT]
 
 
 @helper
 def grow(pace, window, calibrator, limits, table, totals):
-    """After a row that counts: the next one counts for more."""
+    """Increase the unit after a counted row; writes ``pace`` and rescales counts if necessary."""
     decay_spread(limits, pace[GROWTH])
     decay_trust(calibrator, pace[GROWTH])
     pace[UNIT] *= pace[GROWTH]
@@ -51,7 +56,10 @@ def grow(pace, window, calibrator, limits, table, totals):
 
 @helper
 def decay_spread(limits, growth):
-    """What prices moved by so far counts for less, so they move more freely."""
+    """Decay the sums of squared excesses in ``limits.spread``, shape (limits,).
+
+    They divide the steps of prices, so prices keep adapting.
+    """
     if limits is not None:
         for i in range(limits.spread.shape[0]):
             limits.spread[i] = max(limits.spread[i] / growth, LEAST_SPREAD)
@@ -59,7 +67,10 @@ def decay_spread(limits, growth):
 
 @by_kind
 def decay_trust(calibrator, growth):
-    """The evidence for a correction decays: κ = T / (T + 2 unit) for the next unit."""
+    """Decay the evidence for calibration: write κ = T / (T + 2·unit) for the next unit.
+
+    With κ = T / (T + 2·unit) now, growth of the unit by g gives κ / (κ + (1 − κ) g).
+    """
 
 
 @decay_trust.case()
@@ -75,7 +86,10 @@ def decay_learned_trust(calibrator, growth):
 
 @helper
 def divide_counts(table, totals):
-    """Divide all counts that decay by the largest unit; what is judged does not decay."""
+    """Divide all decaying counts by LARGEST_UNIT: ``table`` (fields, m), ``totals`` (SETS, TOTALS).
+
+    The set JUDGED and UNREPORTED do not decay.
+    """
     for field in range(3 * JUDGED):
         for j in range(table.shape[1]):
             table[field, j] /= LARGEST_UNIT
@@ -88,7 +102,10 @@ def divide_counts(table, totals):
 
 @by_kind
 def divide_calibrator(calibrator, table):
-    """Divide how much calibration knows by the largest unit; what it learned stays."""
+    """Divide the sums of calibration (curvatures, spread, precisions, entries) by LARGEST_UNIT.
+
+    The parameters that it learned (θ, biases, mean logits) stay.
+    """
 
 
 @divide_calibrator.case()

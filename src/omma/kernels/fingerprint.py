@@ -1,7 +1,8 @@
-"""A number in [0, 1) for each row, from its probabilities alone: what tells one row from another.
+"""A fingerprint in [0, 1) for each row, computed from its probabilities alone.
 
-It is a hash of the stored entries above zero, each mixed with its label by SplitMix64 and added up,
-so that dense and sparse rows, and those of 32 bits, of the same probabilities have the same one.
+The fingerprint is a hash. SplitMix64 mixes each probability above zero with its label, and the
+results are added. The order of entries and stored zeros therefore do not matter: dense and sparse
+rows with the same probabilities have the same fingerprint, and so do float32 and float64 rows.
 """
 
 from typing import Final
@@ -10,18 +11,19 @@ import numpy as np
 
 from omma.kernels.jit import entry, helper
 
+# Constants of SplitMix64: the increment, two multipliers, and the shifts.
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 SECOND: Final = np.uint64(0x94D049BB133111EB)
 ONE: Final = np.uint64(1)
 SHIFTS: Final = (np.uint64(30), np.uint64(27), np.uint64(31))
-UNUSED: Final = np.uint64(11)  # bits that a float64 in [0, 1) has no room for
+UNUSED: Final = np.uint64(11)  # 64 bits minus the 53 bits of a float64's significand
 UNIT: Final = 2.0**-53
 
 
 @helper
 def scrambled(bits):
-    """The last steps of SplitMix64: every bit of the result hangs on all that are given."""
+    """The finalizer of SplitMix64: every output bit depends on all input bits."""
     bits = (bits ^ (bits >> SHIFTS[0])) * FIRST
     bits = (bits ^ (bits >> SHIFTS[1])) * SECOND
     return bits ^ (bits >> SHIFTS[2])
@@ -29,7 +31,7 @@ def scrambled(bits):
 
 @helper
 def of_entry(label, eta):
-    """What one stored probability adds; nothing where it is zero."""
+    """The hash of one probability and its label, uint64; zero if the probability is zero."""
     value = np.float64(eta)
     if not value > 0.0:
         return np.uint64(0)
@@ -38,13 +40,16 @@ def of_entry(label, eta):
 
 @helper
 def as_fraction(total):
-    """The sum over a row's entries as a number in [0, 1)."""
+    """Map the sum of a row's hashes to a float64 in [0, 1)."""
     return np.float64(scrambled(total + GOLDEN) >> UNUSED) * UNIT
 
 
 @entry
 def fingerprints_dense(eta, rows, out):
-    """The fingerprints of some rows of every label."""
+    """Write the fingerprints of dense rows to ``out``.
+
+    ``eta`` has shape (all rows, m). ``rows``, shape (n,), selects its rows. ``out`` has shape (n,).
+    """
     for t in range(rows.shape[0]):
         total = np.uint64(0)
         for j in range(eta.shape[1]):
@@ -54,7 +59,11 @@ def fingerprints_dense(eta, rows, out):
 
 @entry
 def fingerprints_sparse(indices, data, starts, ends, out):
-    """The fingerprints of some rows of stored labels, which are at ``starts[t]:ends[t]``."""
+    """Write the fingerprints of sparse rows to ``out``, shape (n,).
+
+    Row t stores the label ids ``indices[starts[t]:ends[t]]`` with the probabilities ``data`` at the
+    same positions.
+    """
     for t in range(starts.shape[0]):
         total = np.uint64(0)
         for at in range(starts[t], ends[t]):

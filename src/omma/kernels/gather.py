@@ -1,8 +1,10 @@
-"""Sparse rows: numbers of a row's labels are gathered into columns, and scattered back.
+"""Sparse rows: gather the numbers of a row's labels into columns, and scatter them back.
 
-A row that stores few of many labels gathers their numbers side by side, so that the same loops run
-on it as on a dense row. In a replay the numbers of one label lie together in memory (``table`` is
-transposed), so that gathering a label touches one or two cache lines.
+A sparse row stores few of many labels. Gathering puts their numbers side by side, so that the same
+loops run on sparse and dense rows. ``table``, shape (fields, m), has the numbers of all labels;
+``columns``, shape (fields, width), those of the row's labels; ``labels`` lists their ids, so that
+``columns[:, i]`` belongs to ``table[:, labels[i]]``. In a replay ``table`` is transposed in memory:
+the numbers of one label are contiguous, and gathering a label touches one or two cache lines.
 """
 
 from omma.kernels.counts import Both, Estimates, PartialLabels
@@ -25,7 +27,7 @@ from omma.kernels.layout import (
 
 @helper
 def gather_set(which, table, labels, columns, start):
-    """Gather one set of counts of the labels from position ``start`` on."""
+    """Gather one set of counts (OWN, TRUE, …) of ``labels[start:]`` into ``columns``."""
     first = 3 * which
     tp, predicted, positive = (
         columns[first + TP],
@@ -56,7 +58,7 @@ def scatter_set(which, table, labels, columns):
 
 @by_kind
 def gather_counts(feedback, table, labels, columns, start):
-    """Gather the sets of counts that a kind of feedback has."""
+    """Gather the sets of counts that a kind of feedback uses."""
 
 
 @gather_counts.case()
@@ -86,7 +88,10 @@ def gather_both(feedback, table, labels, columns, start):
 
 @by_kind
 def scatter_counts(feedback, table, labels, columns):
-    """Put the sets of counts back; MISSED is written where it is kept."""
+    """Write the sets of counts that a kind of feedback uses back to ``table``.
+
+    MISSED is not scattered: ``row.hide`` writes it directly to ``table``.
+    """
 
 
 @scatter_counts.case()
@@ -109,7 +114,7 @@ def scatter_both(feedback, table, labels, columns):
 
 @helper
 def gather(feedback, calibrator, pace, columns, table, labels, start):
-    """Gather all numbers of a row's labels, from position ``start`` on."""
+    """Gather all numbers that a policy stores for ``labels[start:]`` into ``columns``."""
     gather_counts(feedback, table, labels, columns, start)
     if pace is not None:
         gather_set(JUDGED, table, labels, columns, start)
@@ -127,7 +132,7 @@ def gather_calibration(table, labels, columns, start):
 
 @helper
 def scatter(feedback, calibrator, pace, columns, table, labels):
-    """Put all numbers of a row's labels back."""
+    """Write all numbers of a row's labels from ``columns`` back to ``table``."""
     scatter_counts(feedback, table, labels, columns)
     if pace is not None:
         scatter_set(JUDGED, table, labels, columns)

@@ -1,17 +1,18 @@
-"""Where each number stands in the arrays that policies hand to kernels.
+"""The position of each number in the float64 arrays that policies pass to kernels.
 
-``columns``, shape (fields, width): what is kept of each label; ``width`` is the number of labels
-rounded up to a multiple of eight. ``totals``, shape (SETS, TOTALS): the number of rows, and sums
-over labels. ``work``, shape (WORK, width): scratch space of the row at hand.
+``columns``, shape (fields, width): the numbers stored for each label. ``width`` is the number of
+labels rounded up to a multiple of eight. ``counts``, ``calibrate`` and ``row.hide`` write them.
+``totals``, shape (SETS, TOTALS): the number of rows, and sums over labels, of each set of counts.
+``work``, shape (WORK, width): scratch space for the current row.
 
-There are four sets of counts. A set has three columns (true positives, predicted, positive), which
-begin at column 3·set, and one row of ``totals``:
+There are four sets of counts. Set s has three columns (true positives, predicted, positive), which
+start at column 3·s, and row s of ``totals``:
 
-- OWN: the counts that a policy keeps first. With labels as feedback they count labels; with
-  estimates, or with both, they count probabilities of all rows.
-- TRUE: labels of the rows whose labels came, where OWN counts probabilities.
-- KNOWN: probabilities of the rows whose labels came, where feedback is both.
-- JUDGED: labels of all rows, where OWN decays or slides: what reported values are of.
+- OWN: the main counts of a policy. They count labels if the feedback is labels. They count the
+  probabilities of all rows if the feedback is estimates or both.
+- TRUE: labels of the labelled rows, if OWN counts probabilities.
+- KNOWN: probabilities of the labelled rows, if the feedback is both.
+- JUDGED: labels of all labelled rows, if OWN decays or slides. Reported values come from them.
 """
 
 from typing import Any, Final
@@ -20,66 +21,69 @@ import numpy as np
 
 from omma.kernels.jit import helper
 
-LANES: Final = 8  # labels that vector instructions take at once
+LANES: Final = 8  # labels that one vector instruction processes
 
 TP, PREDICTED, POSITIVE = range(3)
-# Whole numbers of NumPy have a type; for constants, functions would be compiled anew for each.
+# NumPy integers, not Python constants: Numba would compile a function again for each constant.
 WHICH: Any = map(np.int64, range(4))
 OWN, TRUE, KNOWN, JUDGED = WHICH
 SETS: Final = 4
-# Columns after those of the four sets.
-BIAS: Final = 12  # b_j of calibration
-PRECISION: Final = 13  # how much is known of b_j
-MEAN: Final = 14  # mean logit of the label's probabilities, z̄_j
-ENTRIES: Final = 15  # weight of the rows in that mean, n_j
-MISSED: Final = 16  # weight of rows in which a label was unknown, where only labels are counted
-UNREPORTED: Final = 17  # the same beside TRUE or JUDGED, for reported values
-# Where labels are seen only where they were predicted (three columns):
-UNSEEN: Final = 18  # Σ c over entries whose labels nobody saw
-AUDITED_LABELS: Final = 19  # labels of entries that were audited and not predicted
-AUDITED_VALUES: Final = 20  # Σ c over the same entries
+# Columns after the four sets of counts. ``calibrate`` writes the next four.
+BIAS: Final = 12  # b_j, the bias of label j in calibration
+PRECISION: Final = 13  # h_j, the sum of curvatures of b_j
+MEAN: Final = 14  # z̄_j, the mean logit of the label's probabilities
+ENTRIES: Final = 15  # n_j, the weight of the rows in that mean
+# ``row.hide`` writes the other columns.
+MISSED: Final = 16  # weight of counted rows in which the label was unknown, for OWN
+UNREPORTED: Final = 17  # the same weight without decay, for values reported from TRUE or JUDGED
+# Three columns for partial feedback, where only the labels of predicted entries are observed.
+# c is the (calibrated) probability of an entry.
+UNSEEN: Final = 18  # Σ c over entries whose labels were not observed
+AUDITED_LABELS: Final = 19  # Σ y over entries that were audited and not predicted
+AUDITED_VALUES: Final = 20  # Σ c over the same audited entries
 FIELDS: Final = 21
 
-# A row of `totals`.
+# Columns of ``totals``: the weight of rows, and sums over labels.
 N, SUM_TP, SUM_PREDICTED, SUM_POSITIVE = range(4)
 TOTALS: Final = 4
-SUMS: Final = 1  # what ``sums`` is where sums over labels are kept
+SUMS: Final = 1  # the value of ``sums`` if a policy keeps sums over labels
 
-# Rows of `work`.
-VALUES: Final = 0  # probabilities, calibrated where there is a calibrator; 0 is no candidate
-LOGITS: Final = 1  # of the probabilities as they came
+# Rows of ``work``.
+VALUES: Final = 0  # probabilities, calibrated if there is a calibrator; 0 means not a candidate
+LOGITS: Final = 1  # logits of the probabilities before calibration
 FLAGS: Final = 2  # 1 where the label is predicted
 PRESENT: Final = 3  # 1 where the label is true
-SLOPE: Final = 4  # of each label: predicting it gains slope·η + offset
+SLOPE: Final = 4  # predicting label j gains slope_j·η_j + offset_j
 OFFSET: Final = 5
-LEARNED: Final = 4  # later, in the place of slopes: probabilities by all that was learned
-SEEN: Final = 6  # three rows: tp, predicted and positive that decisions look at, where corrected
-RANKS: Final = 9  # of gains, as whole numbers in the same bits, for the choice under a budget
-TERM_SLOPE: Final = 10  # of one of several terms of an objective
+LEARNED: Final = 4  # reuses SLOPE after the decision: probabilities by the learned calibration
+SEEN: Final = 6  # three rows: corrected tp, predicted and positive, used for decisions
+RANKS: Final = 9  # ranks of gains for top-k: int64 stored in the bits of a float64
+TERM_SLOPE: Final = 10  # slope and offset of a single term, if the objective has several
 TERM_OFFSET: Final = 11
-POINT: Final = 12  # the first six: where the gradient is taken (``gains``)
+POINT: Final = 12  # first six numbers: totals, λ and m at the point of the gradient (``gains``)
 WORK: Final = 13
 
-# `pace`, where the past decays: the weight of a row now, by what it grows after each row, and how
-# often all was divided by LARGEST_UNIT so that it stays a number.
+# ``pace`` of a decaying policy: the weight of the current row, its growth factor per row, and how
+# often all counts were divided by LARGEST_UNIT to prevent overflow.
 UNIT, GROWTH, ERAS = range(3)
 PACE: Final = 3
 LARGEST_UNIT: Final = 2.0**100
 
 EPSILON: Final = (
-    1e-9  # added to denominators of fractions where a gradient is taken (the paper's ε)
+    1e-9  # ε of the paper (Section 6): added to the denominators of a metric in gradients
 )
-TINY: Final = 1e-18  # keeps the infinite slope of a square root at zero a number
-# Probabilities are kept between these before their logits are taken. Below, single precision tells
-# numbers apart that differ by much: rare labels are ranked there. Near one it does not.
+TINY: Final = 1e-18  # keeps the derivative of a square root finite at zero
+# Probabilities are clipped to [LEAST, MOST] before their logit is taken. Near zero, float32 still
+# separates very small probabilities, and rare labels are ranked there. Near one it does not.
 LEAST: Final = 1e-12
 MOST: Final = 1.0 - 1e-7
 
 
 @helper
 def padded(count):
-    """A number of labels rounded up to whole lanes.
+    """Round a number of labels up to a multiple of LANES.
 
-    Loops ask for it also where it changes nothing: compilers then know that no label is left over.
+    Loops call it even on widths that are already padded: the compiler then knows that no labels are
+    left over, and emits no loop for them.
     """
     return (count + LANES - 1) & -LANES

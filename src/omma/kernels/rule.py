@@ -1,7 +1,7 @@
-"""The rule at the present counts: slope and offset of every label.
+"""The rule at the current counts: slope and offset of every label, as used in Eq. (5) and (6).
 
-It takes three steps: the counts that decisions look at, the gradient there, and what prices of
-limits add.
+It takes three steps: the counts that decisions use (``see_all``), the gradient at these counts
+(``gradient``), and the prices of limits on top (``price``).
 """
 
 from omma.kernels.counts import see
@@ -15,7 +15,10 @@ from omma.kernels.row import set_point
 
 @entry
 def see_all(spec, memory, cells, totals):
-    """Write the counts of every label that decisions look at, shape (3, m), and their totals."""
+    """Write the counts that decisions use to ``cells`` (3, m), and their ``totals``.
+
+    The rows of ``cells`` are tp, predicted and positive; ``totals`` has shape (TOTALS,).
+    """
     feedback, _ = set_point(spec, memory)
     for i in range(TOTALS):
         totals[i] = memory.work[POINT, i]
@@ -26,7 +29,10 @@ def see_all(spec, memory, cells, totals):
 
 @entry
 def gradient(objective, prior, cells, totals, memory):
-    """Write slope and offset of every label at counts (3, m) into ``work``."""
+    """Write slope and offset of every label, at the counts ``cells`` (3, m), to ``memory.work``.
+
+    ``totals``, shape (TOTALS,), belongs to ``cells``. ``prior`` is λ in the unit of these counts.
+    """
     work, m = memory.work, cells.shape[1]
     point, seen = work[POINT], work[SEEN : SEEN + 3]
     for i in range(TOTALS):
@@ -41,7 +47,7 @@ def gradient(objective, prior, cells, totals, memory):
 
 @entry
 def price(spec, memory):
-    """Add what prices of limits make of slope and offset of every label."""
+    """Add the prices of limits to slope and offset of every label in ``memory.work``."""
     unit = counted_unit(memory.pace, memory.window)
     add_prices(
         memory.limits, spec.feedback, unit, memory.columns, memory.table, memory.totals,

@@ -1,7 +1,9 @@
 """Single rows, called from Python: the same ``decide`` and ``learn`` as in a replay.
 
-Arguments come one by one: to hand over a named tuple takes half a microsecond, which is longer than
-deciding a row.
+The fields of ``Spec`` and ``Memory`` (``row``) are passed one by one. Passing a named tuple takes
+half a microsecond, which is longer than the decision of a row. For a dense row ``columns`` is also
+the table of all labels, so there is no ``table``. ``single`` writes to the same arrays as
+``replay``.
 """
 
 import numpy as np
@@ -28,7 +30,11 @@ def decide_dense(
     eta, pick, out, objective, prior, budget, always_candidates, select, feedback, sums, m,
     columns, totals, work, calibrator, pace, limits, window,
 ):  # fmt: skip
-    """Decide one row of every label into ``out``; False where eta holds no probabilities."""
+    """Decide one dense row; returns False if eta contains a value that is not a probability.
+
+    ``eta``, shape (m,), holds the probabilities. ``pick`` is the index of the fixed rule to use.
+    The decision is written to ``out``, shape (m,), int8.
+    """
     if read_values(eta, work[VALUES]) > 0:
         return False
     spec = Spec(objective, prior, budget, always_candidates, select, feedback, sums, m)
@@ -41,7 +47,7 @@ def decide_dense(
 
 @helper
 def read_indicators(values, column):
-    """Copy zeros and ones; returns how many are neither."""
+    """Copy 0/1 indicators into a row of ``work``; returns how many values are neither 0 nor 1."""
     wrong = 0
     for j in range(values.shape[0]):
         value = np.float64(values[j])
@@ -56,9 +62,11 @@ def learn_dense(
     always_candidates, select, feedback, sums, m, columns, totals, work, calibrator, pace, limits,
     window,
 ):  # fmt: skip
-    """Learn one row of every label; False, and nothing changed, where indicators are not 0 and 1.
+    """Learn from one dense row; returns False, and changes no state, if an indicator is not 0 or 1.
 
-    ``eta`` and ``true`` may be empty where they are not counted.
+    ``eta`` (probabilities), ``true`` (labels) and ``decided`` (the decision) have shape (m,).
+    ``eta`` may be empty if probabilities are not used, ``true`` if the row is not ``labelled``.
+    ``weight``, ``labelled``, ``late`` and ``gaps`` are the fields of ``row.Row``.
     """
     wrong = read_indicators(decided, work[FLAGS]) + read_indicators(true, work[PRESENT])
     if wrong > 0:
@@ -78,9 +86,12 @@ def decide_sparse(
     labels, values, pick, out, ids, place, objective, prior, budget, always_candidates, select,
     feedback, sums, m, columns, table, totals, work, calibrator, pace, limits, window,
 ):  # fmt: skip
-    """Decide one row of stored labels: lists the chosen ones in ``out`` and returns their number.
+    """Decide one sparse row; lists the predicted labels in ``out`` and returns their number.
 
-    It is −1 where a value is no probability, −2 where label ids do not rise or are no labels.
+    ``labels``, shape (stored,), int32, holds rising label ids and ``values``, shape (stored,),
+    their probabilities. ``out`` (int32) needs room for all predicted labels. ``ids`` and ``place``
+    are scratch space (``replay.Sparse``). Returns −1 if a value is not a probability, and −2 if
+    label ids do not rise or are out of range.
     """
     spec, sparse = (
         Spec(objective, prior, budget, always_candidates, select, feedback, sums, m),
@@ -99,7 +110,11 @@ def learn_sparse(
     budget, always_candidates, select, feedback, sums, m, columns, table, totals, work,
     calibrator, pace, limits, window,
 ):  # fmt: skip
-    """Learn one row of stored labels."""
+    """Learn from one sparse row.
+
+    ``labels`` and ``values`` are as in ``decide_sparse``. ``true`` and ``chosen`` list the ids of
+    the true and of the predicted labels, int32. The other arguments are as in ``learn_dense``.
+    """
     spec, sparse = (
         Spec(objective, prior, budget, always_candidates, select, feedback, sums, m),
         Sparse(ids, place),
