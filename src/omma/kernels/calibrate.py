@@ -1,36 +1,38 @@
-"""Calibration while rows come: c = σ(a (z − z̄_j) + e z̄_j + b + b_j) for the logit z of η.
+"""Online calibration: c = σ(a (z − z̄_j) + e z̄_j + b + b_j), for the logit z of the probability η.
 
-Three numbers are for all labels, θ = (a, e, b): the slope a within a label, around the mean logit
-z̄_j of its probabilities, the slope e between labels, and the intercept b. A slope within labels has
-no scale: probabilities squeezed into a narrow band are stretched as any others are. With
-x = (z − z̄_j, z̄_j, 1), the error g = c − y and the weight w = max(c (1 − c), g²), a row with labels
-does
+Three parameters θ = (a, e, b) are shared by all labels: the slope a within a label, around the mean
+logit z̄_j of its probabilities; the slope e between labels; and the intercept b. The slope within
+labels does not depend on the scale of the logits, so probabilities in a narrow band are stretched
+like all others. With x = (z − z̄_j, z̄_j, 1), the error g = c − y and the curvature w = max(c (1 −
+c), g²), each labelled row updates
 
     H += Σ w x xᵀ,   θ −= (H₀ + H)⁻¹ Σ g x,   H₀ = diag(3 v, 30, 1),   v = max(W / N, 1e-6)
 
-which is Newton's method with the curvature added up so far. W / N is the variance of logits within
-labels. w is at least the squared error: an entry that is confident and wrong has hardly any
-curvature of its own, and steps would overshoot. A bias b_j for each label follows by steps of its
-own, h_j += w, b_j −= (1 − 1/m) g / (10 + h_j); the share 1/m is left out, as b corrects all labels
-by it already.
+This is Newton's method with the curvature summed over all rows so far. W / N is the variance of
+logits within labels. The curvature is at least the squared error: a confident but wrong entry has
+almost no curvature of its own, and steps would overshoot. Each label has a bias b_j with its own
+steps h_j += w, b_j −= (1 − 1/m) g / (10 + h_j). The share 1/m is left out because b already
+corrects all labels by it.
 
-Where probabilities are right already, θ differs from θ₀ = (1, 1, 0) by chance alone, and correcting
-them only costs. So decisions take a part κ of the way from θ₀ to θ, which grows with the evidence T
-that labels have given (the statistic of Wald's test):
+If the probabilities are already calibrated, θ differs from θ₀ = (1, 1, 0) only by noise, and any
+correction does harm. Therefore decisions move only a part κ of the way from θ₀ to θ. This part
+grows with the evidence T of the labels (the Wald statistic):
 
     κ = T / (T + 2),   T = (θ − θ₀)ᵀ H (θ − θ₀)
 
-Means, W and N follow from every decided row, with labels or without:
+Each decided row updates the means, W and N, with or without labels:
 
     n_j += 1,   d = z − z̄_j,   z̄_j += d / n_j,   W += d (z − z̄_j),   N += 1
 
-Probabilities of labels beyond |z| = s = 6 say little more than that a model was sure, so z is then
-squashed to sign(z) (2 s − s² / |z|), which keeps their order; those of classes are taken as they
-are. Until a label has come, probabilities pass as they are, to the bit. Entries of probability zero
-are no candidates, and are left alone.
+For labels, a logit beyond |z| = s = 6 says little more than that the model was sure. Such a z is
+squashed to sign(z) (2 s − s² / |z|), which keeps the order. For classes, logits are not squashed.
+Before the first labelled row, probabilities are returned unchanged, to the bit. Entries with
+probability zero are not candidates and are skipped.
 
-What is known before the first row (H₀ and 10) is not stored: it is added where it is used, in the
-present unit of weight (``decay``). So curvatures and precisions of several streams add up.
+The prior curvatures (H₀ and 10) are not stored. They are added where they are used, in the current
+unit of weight (``decay``), so that curvatures and precisions of several streams can be added.
+
+``columns`` (fields, width) and ``work`` (WORK, width) are the arrays of ``layout``.
 """
 
 from typing import Any, Final, NamedTuple
@@ -52,47 +54,47 @@ from omma.kernels.layout import (
     VALUES,
 )
 
-# Numbers for all labels: θ = (a, e, b); the upper half of H, row by row; the weight of rows whose
-# labels came; W and N; s, from where on logits are squashed; and κ.
+# Positions in ``shared``: θ = (a, e, b); the upper triangle of H, row by row (six numbers); the
+# weight of labelled rows; W and N; s, beyond which logits are squashed; and κ.
 SLOPE, BETWEEN, INTERCEPT = range(3)
 CURVES: Final = 3
 LABELLED, SPREAD, COUNTED, SQUASH, TRUST = range(9, 14)
 SHARED: Final = 14
 
-# Chosen on streams that are not among those reported (docs/auto.md).
-START_SLOPE: Final = 3.0  # of H₀, for a in units of the variance W / N
-START_BETWEEN: Final = 30.0  # of H₀, for e; of a single label, e and b say the same
-START_INTERCEPT: Final = 1.0  # of H₀, for b
-DOUBT: Final = 2.0  # the evidence T at which half of a correction is made
-START_PRECISION: Final = 10.0  # of each bias
-LEAST_VARIANCE: Final = 1e-6  # probabilities that are all alike have none
-FLATTEST: Final = 0.05  # a and e stay between these
+# Chosen on streams other than the reported ones (docs/auto.md).
+START_SLOPE: Final = 3.0  # H₀ for a, times the variance v = W / N
+START_BETWEEN: Final = 30.0  # H₀ for e; with one label, e and b are the same parameter
+START_INTERCEPT: Final = 1.0  # H₀ for b
+DOUBT: Final = 2.0  # the evidence T at which κ = 1/2
+START_PRECISION: Final = 10.0  # prior precision of each bias b_j
+LEAST_VARIANCE: Final = 1e-6  # of v: equal probabilities have no variance
+FLATTEST: Final = 0.05  # bounds of a and e
 STEEPEST: Final = 1000.0
-SINGULAR: Final = 1e-9  # no step where the curvature's determinant is below this share of its terms
-SURE: Final = 6.0  # s for labels
-STRAIGHT: Final = 1000.0  # s for classes: no logit of a float is as large
+SINGULAR: Final = 1e-9  # no step if det(H₀ + H) is below this share of the diagonal's product
+SURE: Final = 6.0  # s for labels (multi-label and binary)
+STRAIGHT: Final = 1000.0  # s for classes: no squashing, as no logit of a float is that large
 
 
 class Learning(NamedTuple):
-    """Calibration that learns from labels; ``shared`` has shape (SHARED,)."""
+    """A calibrator that learns from labels; ``shared`` has shape (SHARED,), float64."""
 
     shared: Any
 
 
 class Settled(NamedTuple):
-    """Calibration of a rule that stands still: it calibrates, and learns no more."""
+    """A calibrator of a fixed rule: it calibrates but does not learn; ``shared`` as in Learning."""
 
     shared: Any
 
 
-# Logits and their inverse, in steps that vector instructions have: a float is 2ᵏ·m, its logarithm
-# k ln 2 + ln m, and ln m a short series. The polynomials are the best of their degree (Remez), and
-# both functions are exact to twelve digits.
+# Logit and sigmoid, written with operations that the compiler can vectorize. A float is 2ᵏ·m, so
+# its logarithm is k ln 2 + ln m, and ln m is a short series. The polynomials are minimax (Remez),
+# and both functions are exact to twelve digits.
 
-LARGE: Final = 700.0  # where the exponential is still a number
-ROUND: Final = 6755399441055744.0  # 1.5·2⁵²: adding it leaves a float as a whole number in its bits
-EXPONENT: Final = ROUND + 1023.0  # the same, as exponents count
-SHIFT: Final = np.uint64(52)  # of the exponent
+LARGE: Final = 700.0  # exp(700) is still finite
+ROUND: Final = 6755399441055744.0  # adding 1.5·2⁵² puts the rounded float into its own low bits
+EXPONENT: Final = ROUND + 1023.0  # the same plus the bias of a float64 exponent
+SHIFT: Final = np.uint64(52)  # position of the exponent in a float64
 ROUND_BITS, HALF_BITS, ONE_BITS = (np.float64(x).view(np.uint64) for x in (ROUND, 1.5, 1.0))
 LN2: Final = 0.6931471805599453
 PER_LN2: Final = 1.4426950408889634
@@ -100,10 +102,10 @@ PER_LN2: Final = 1.4426950408889634
 
 @helper
 def logit(eta):
-    """log(η / (1 − η)).
+    """log(η / (1 − η)), with η clipped to [LEAST, MOST].
 
-    1 − η is brought near η by a power of two, found from the difference of the bits. What is left
-    of the logarithm is an odd series of s, the difference of both by their sum.
+    1 − η is scaled by a power of two so that it is close to η; the power comes from the difference
+    of their bits. The logarithm of the remaining ratio is an odd series in s = (p − q) / (p + q).
     """
     p = eta if eta > LEAST else LEAST
     p = p if p < MOST else MOST
@@ -122,9 +124,10 @@ def logit(eta):
 
 @helper
 def sigmoid(x):
-    """1 / (1 + exp(−x)).
+    """1 / (1 + exp(−x)), with x clipped to ±700.
 
-    With x = k ln 2 + r, exp(x) is 2ᵏ (t + r) / (t − r), where t is r / tanh(r / 2), an even series.
+    With x = k ln 2 + r, exp(x) = 2ᵏ (t + r) / (t − r), where t = r / tanh(r / 2) is an even series
+    in r.
     """
     x = x if x > -LARGE else -LARGE
     x = x if x < LARGE else LARGE
@@ -140,20 +143,23 @@ def sigmoid(x):
 
 @helper
 def clipped(slope):
-    """A slope that is neither flat nor a wall; sums of calibrators may go past either."""
+    """Clip a slope to [FLATTEST, STEEPEST]; the sum of two calibrators can be outside."""
     return min(max(slope, FLATTEST), STEEPEST)
 
 
 @helper
 def curve_of(shared, trust):
-    """A, e and b: the part ``trust`` of the way from what changes nothing to what was learned."""
+    """Return (a, e, b) at a part ``trust`` (0 to 1) of the way from θ₀ = (1, 1, 0) to θ."""
     a, e = clipped(shared[SLOPE]), clipped(shared[BETWEEN])
     return 1.0 + trust * (a - 1.0), 1.0 + trust * (e - 1.0), trust * shared[INTERCEPT]
 
 
 @by_kind
 def calibrate(calibrator, columns, work, width):
-    """Put calibrated probabilities in place of a row's, and keep the logits of those given."""
+    """Replace the probabilities in ``work[VALUES]`` by calibrated ones.
+
+    Writes the logits of the given probabilities to ``work[LOGITS]``.
+    """
 
 
 @calibrate.case(None)
@@ -165,17 +171,17 @@ def calibrate_not(calibrator, columns, work, width):
 def calibrate_row(calibrator, columns, work, width):
     shared, values, logits = calibrator.shared, work[VALUES], work[LOGITS]
     bias, mean, squash = columns[BIAS], columns[MEAN], shared[SQUASH]
-    # Two loops: more divisions are under way.
+    # Two loops: the processor overlaps more divisions than with one.
     for i in range(width):
         z = logit(values[i])
         size = abs(z)
         r = squash / (size if size > squash else squash)
-        logits[i] = z * (r * (2.0 - r))  # beyond s
+        logits[i] = z * (r * (2.0 - r))  # r = min(1, s / |z|), so z itself up to |z| = s
     if shared[LABELLED] > 0.0:
         a, e, b = curve_of(shared, shared[TRUST])
         beyond = e - a
         for i in range(width):
-            # a (z − z̄) + e z̄ + b + b_j is a z + b + (b_j + (e − a) z̄).
+            # a (z − z̄_j) + e z̄_j + b + b_j = a z + b + (b_j + (e − a) z̄_j).
             calibrated = sigmoid(fma(a, logits[i], b) + (bias[i] + beyond * mean[i]))
             values[i] = calibrated if values[i] > 0.0 else 0.0
 
@@ -185,7 +191,10 @@ def calibrate_row(calibrator, columns, work, width):
 
 @by_kind
 def center(calibrator, columns, work, weight, width):
-    """Follow the mean logits by a row that was decided, whether its labels are known or not."""
+    """Update mean logits with a decided row, whether or not its labels are known.
+
+    ``weight`` is the weight of the row in the current unit.
+    """
 
 
 @center.case()
@@ -195,7 +204,7 @@ def center_not(calibrator, columns, work, weight, width):
 
 @center.case(Learning)
 def center_row(calibrator, columns, work, weight, width):
-    """Take a row into the mean logit of each label, into W = Σ d (z − z̄) and into N."""
+    """Update z̄_j and n_j in ``columns``, and W = Σ d (z − z̄) and N in ``shared``."""
     values, logits, mean, entries = work[VALUES], work[LOGITS], columns[MEAN], columns[ENTRIES]
     spread, stored = np.int64(0), np.int64(0)
     for i in range(width):
@@ -217,7 +226,10 @@ def center_row(calibrator, columns, work, weight, width):
 
 @helper
 def newton_step(shared, gradient, unit):
-    """θ −= (H₀ + H)⁻¹ G, by the adjugate of a symmetric matrix of three rows."""
+    """θ −= (H₀ + H)⁻¹ G, by the adjugate of the symmetric 3×3 matrix.
+
+    ``gradient`` is G = Σ g x as a tuple of three; ``shared`` is updated.
+    """
     counted = shared[COUNTED] if shared[COUNTED] > 0.0 else 1.0
     variance = max(shared[SPREAD] / counted, LEAST_VARIANCE)
     aa = shared[CURVES] + START_SLOPE * variance * unit
@@ -237,7 +249,7 @@ def newton_step(shared, gradient, unit):
 
 @helper
 def trust_of(shared, unit):
-    """κ = T / (T + 2) with T = (θ − θ₀)ᵀ H (θ − θ₀)."""
+    """κ = T / (T + 2·unit) with T = (θ − θ₀)ᵀ H (θ − θ₀)."""
     a, e, b = clipped(shared[SLOPE]) - 1.0, clipped(shared[BETWEEN]) - 1.0, shared[INTERCEPT]
     evidence = a * (a * shared[CURVES] + 2.0 * (e * shared[CURVES + 1] + b * shared[CURVES + 2]))
     evidence += e * (e * shared[CURVES + 3] + 2.0 * b * shared[CURVES + 4])
@@ -247,7 +259,11 @@ def trust_of(shared, unit):
 
 @by_kind
 def fit(calibrator, columns, work, weight, unit, width, m):
-    """Learn from a row with labels; ``unit`` is what a row counts for now."""
+    """Learn from a labelled row.
+
+    ``work`` has VALUES, LOGITS and PRESENT of the row. ``weight`` is the weight of the row,
+    ``unit`` the current unit (``decay``), and m the number of labels.
+    """
 
 
 @fit.case()
@@ -257,11 +273,11 @@ def fit_not(calibrator, columns, work, weight, unit, width, m):
 
 @fit.case(Learning)
 def fit_row(calibrator, columns, work, weight, unit, width, m):
-    """Move each bias, then θ by the sums Σ g x and Σ w x xᵀ over a row's labels.
+    """Update each bias, then θ by the sums Σ g x and Σ w x xᵀ over the row's labels.
 
-    c is by θ itself, not by the part of it that decides: the error is of what was learned so far.
-    Of c and 1 − c one is the error, so w = max(c (1 − c), g²) is |g| times the larger of them.
-    Sums are without the weight: fixed point has an end.
+    The error g is that of the full θ, not of the part κ that decisions use, because θ is what is
+    learned. As y is 0 or 1, |g| is c or 1 − c, so w = max(c (1 − c), g²) is |g| times the larger of
+    them. The sums exclude the row's weight, because large weights would overflow fixed point.
     """
     shared, counted, nothing = calibrator.shared, weight * unit, np.int64(0)
     values, logits, present = work[VALUES], work[LOGITS], work[PRESENT]
@@ -271,7 +287,7 @@ def fit_row(calibrator, columns, work, weight, unit, width, m):
     a, e, b = curve_of(shared, 1.0)
     g_within, g_between, g_all = nothing, nothing, nothing
     aa, ae, ab, ee, eb, bb = nothing, nothing, nothing, nothing, nothing, nothing
-    # Two loops: the series of one leave registers for the nine sums of the other.
+    # Two loops, or the series of the sigmoid and the nine sums would not fit into registers.
     for i in range(width):
         learned[i] = sigmoid(fma(a, logits[i] - mean[i], b) + fma(e, mean[i], bias[i]))
     for i in range(width):

@@ -1,7 +1,11 @@
-"""Calibration of a block of rows, one after another, with no decision between.
+"""Online calibration of a block of rows, without decisions.
 
-The same functions as in a replay: a row is calibrated by what came before it, then its logits are
-learned from, and its labels where they are known. A calibrator that is ``Settled`` learns nothing.
+It uses the same functions as a replay. Each row is calibrated by the rows before it. Then its
+logits update the mean logits, and its labels, if they are known, update the calibrator. A
+``Settled`` calibrator learns nothing.
+
+``rows``, ``true``, ``extras`` and the lists of sparse rows are as in ``replay``. ``columns`` has
+the fields up to ENTRIES, and ``work`` the shape (WORK, width).
 """
 
 from omma.kernels.calibrate import calibrate, center, fit
@@ -21,7 +25,7 @@ from omma.kernels.replay import (
 
 @helper
 def forget_unknown(gaps, work, place, labels):
-    """Take unknown labels out of a row: nothing is learned of a probability of zero."""
+    """Set the probabilities of unknown labels to zero, so that nothing is learned from them."""
     if gaps is not None:
         for i in range(gaps.unknown.shape[0]):
             at = position_in(place, labels, gaps.unknown[i])
@@ -31,7 +35,10 @@ def forget_unknown(gaps, work, place, labels):
 
 @entry
 def calibrate_dense(eta, rows, true, true_rows, extras, calibrator, columns, work, out):
-    """Calibrate rows of every label into ``out[t]``; returns the number of good rows."""
+    """Calibrate dense rows into ``out``, shape (rows, m).
+
+    Returns the number of rows before the first one with a value that is not a probability.
+    """
     width, m = padded(work.shape[1]), eta.shape[1]
     for t in range(rows.shape[0]):
         if read_values(eta[rows[t]], work[VALUES]) > 0:
@@ -53,7 +60,11 @@ def calibrate_sparse(
     indices, data, starts, ends, true_ids, true_starts, true_ends, extras, sparse, calibrator,
     columns, table, work, out,
 ):  # fmt: skip
-    """Calibrate rows of stored labels, into ``out`` one after another."""
+    """Calibrate sparse rows; ``out``, shape (stored entries,), has the rows one after another.
+
+    ``columns`` is scratch space for one row; ``table``, shape (ENTRIES + 1, m), is updated. Returns
+    the number of rows before the first invalid one (see ``read_sparse``).
+    """
     written, m = 0, sparse.place.shape[0]
     for t in range(starts.shape[0]):
         labels, values = indices[starts[t] : ends[t]], data[starts[t] : ends[t]]
