@@ -1,14 +1,14 @@
 """Slope and offset of each label for an objective: the paper's prediction rules, Eq. (5) and (6).
 
-Predicting label j gains slope_j·η_j + offset_j on the linearized metric. ``prepare`` works out once
-a row what all labels share; ``weigh`` makes slope and offset of one label from that and from the
-label's own counts.
+Predicting label j gains slope_j·η_j + offset_j on the linearized metric, with slope_j = α_j and
+offset_j = −β_j. ``prepare`` computes once per row what all labels share. ``weigh`` computes slope
+and offset of one label from that and from the counts of the label.
 
-Loops over rows know an objective only by addresses of compiled functions, and the numbers that
-these read. So a loop is compiled once for all metrics, and a metric once for all loops. Where one
-term decides by itself, one function weighs the labels of a row and flags those that are predicted
-(``decider``), in one pass. Else there is a function for each term that writes slopes and offsets
-(``weigher``): terms and prices add up, and ``select`` flags what gains by the sums.
+Loops over rows get an objective only as addresses of compiled functions and the numbers that these
+read. So a loop is compiled once for all metrics, and a metric once for all loops. If an objective
+is a single term without prices, one function computes the gains of a row and flags the predicted
+labels in one pass (``decider``). Otherwise one function for each term writes slopes and offsets
+(``weigher``). Terms and prices are added, and ``select`` flags labels by the sums.
 """
 
 from typing import Any, NamedTuple
@@ -67,26 +67,29 @@ from omma.kernels.objectives import (
 )
 from omma.kernels.select import DECIDER, flag_best, flag_gain, rank_gain
 
-# The row POINT of ``work``: the totals that decisions look at, then these.
+# Positions in row POINT of ``work``, after the totals that decisions use.
 PRIOR: int = TOTALS  # λ
 LABELS: int = TOTALS + 1  # m
 
 
 class Point(NamedTuple):
-    """Where a gradient is taken: counts, with the prior added, as fractions of the rows."""
+    """The counts at which a gradient is taken, and the prior and the number of rows to use."""
 
-    totals: Any  # (TOTALS,) that decisions look at
-    rows: float  # their number, or weight
+    totals: Any  # (TOTALS,): the totals that decisions use
+    rows: float  # the weight of the rows, without the prior
     prior: float  # λ, added to each of the four cells of each label
-    whole: float  # all rows as a fraction of themselves: 1, or 0 before the first
-    inverse: float  # one over the number of rows, the prior included
-    m: int
-    cells: Any  # (3, labels): tp, predicted and positive of the labels at hand
+    whole: float  # the fraction of all rows: 1, or 0 before the first row without a prior
+    inverse: float  # 1 / (rows + 4 λ), or 1 if whole is 0
+    m: int  # the number of labels
+    cells: Any  # (3, labels): tp, predicted and positive of the row's labels, without the prior
 
 
 @helper
 def point_at(totals, prior, m, cells):
-    """Before the first row, and without a prior, every fraction is zero."""
+    """Make the point for ``totals`` (TOTALS,) and ``cells`` (3, labels).
+
+    Before the first row, and without a prior, every fraction is zero.
+    """
     rows = totals[N] + 4.0 * prior
     if rows > 0.0:
         return Point(totals, totals[N], prior, 1.0, 1.0 / rows, m, cells)
@@ -95,7 +98,7 @@ def point_at(totals, prior, m, cells):
 
 @helper
 def fractions(point, tp, predicted, positive):
-    """Counts of a label, the prior included, as fractions of the rows."""
+    """Add the prior to the counts of a label (λ, 2λ, 2λ) and divide by the number of rows."""
     prior, inverse = point.prior, point.inverse
     return (
         (tp + prior) * inverse,
@@ -106,14 +109,14 @@ def fractions(point, tp, predicted, positive):
 
 @helper
 def label_fractions(point, j):
-    """Fractions of the label at position j."""
+    """Return the fractions (tp, predicted, positive) of the label at position j."""
     cells = point.cells
     return fractions(point, cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j])
 
 
 @helper
 def mean_fractions(point):
-    """Fractions averaged over labels."""
+    """Return the fractions (tp, predicted, positive) averaged over labels, from ``totals``."""
     m, totals, prior, inverse = point.m, point.totals, point.prior, point.inverse
     return (
         (totals[SUM_TP] + m * prior) * inverse / m,
@@ -127,12 +130,16 @@ def mean_fractions(point):
 
 @by_kind
 def prepare(objective, point):
-    """What all labels of a row share."""
+    """Compute what all labels of a row share; the result is ``ready`` in ``weigh``."""
 
 
 @by_kind
 def weigh(objective, ready, point, eta, tp, predicted, positive):
-    """Slope and offset of a label with this probability and these counts."""
+    """Return slope and offset of a label: α_j and −β_j of Eq. (6).
+
+    ``eta`` is the probability of the label; ``tp``, ``predicted`` and ``positive`` are its counts
+    without the prior.
+    """
 
 
 @prepare.case(MacroTerm)
@@ -148,7 +155,7 @@ def weigh_macro(objective, ready, point, eta, tp, predicted, positive):
 
 @prepare.case(MicroTerm)
 def prepare_micro(objective, point):
-    """Each label moves the mean counts alike."""
+    """Each label changes the mean counts equally, so all labels share slope and offset."""
     slope, offset = partials(objective.of, point, *mean_fractions(point))
     weight = objective.weight / point.m
     return weight * slope, weight * offset
@@ -161,7 +168,10 @@ def weigh_micro(objective, ready, point, eta, tp, predicted, positive):
 
 @prepare.case(WeightedTerm)
 def prepare_weighted(objective, point):
-    """The weight of a label is its share of all occurrences: decisions do not change it."""
+    """The weight of a label is its share of all positives.
+
+    Decisions do not change the shares, so these have no derivative.
+    """
     occurrences = point.totals[SUM_POSITIVE] + 2.0 * point.m * point.prior
     return objective.weight / occurrences if occurrences > 0.0 else 0.0
 
@@ -173,12 +183,12 @@ def weigh_weighted(objective, ready, point, eta, tp, predicted, positive):
     return share * slope, share * offset
 
 
-# Forms, which decide by signs alone.
+# Forms: without a budget, only the sign of a gain matters.
 
 
 @helper
 def over_counts(form, point):
-    """A form over fractions as one over counts: three coefficients, and a constant."""
+    """Convert a form over fractions into a form over counts: three coefficients and a constant."""
     tp, predicted, positive = form[0], form[1], form[2]
     prior = point.prior * (tp + 2.0 * predicted + 2.0 * positive)
     inverse = point.inverse
@@ -218,8 +228,8 @@ def weigh_mean_form(objective, ready, point, eta, tp, predicted, positive):
     return ready
 
 
-# OFO predicts where η b − a ≥ 0: a counts true positives, b labels and predictions, both from the
-# prior.
+# OFO predicts if η b − a ≥ 0, where a = tp + λ and b = predicted + positive + λ. Without λ, the
+# threshold a / b is half of the F1 so far.
 
 
 @prepare.case(MacroThreshold)
@@ -234,7 +244,7 @@ def weigh_macro_threshold(objective, ready, point, eta, tp, predicted, positive)
 
 @prepare.case(MicroThreshold)
 def prepare_micro_threshold(objective, point):
-    totals, prior = point.totals, point.m * point.prior  # one prior for each label
+    totals, prior = point.totals, point.m * point.prior  # λ for each label
     return totals[SUM_PREDICTED] + totals[SUM_POSITIVE] + prior, -(totals[SUM_TP] + prior)
 
 
@@ -243,19 +253,23 @@ def weigh_micro_threshold(objective, ready, point, eta, tp, predicted, positive)
     return ready
 
 
-# A value plugged in: the gain is no line in η, so the offset has all of it.
+# The plug-in Greedy: the gain is not linear in η, so the offset has all of it.
 
 
 @prepare.case(PlugIn)
 def prepare_plug_in(objective, point):
-    """The numbers of rows to divide by, and what a label weighs."""
+    """Return the weight of a label, the inverse of the divisor, and the fraction of all rows."""
     divisor, whole_rows = divisor_of(objective.rows, point.whole / point.inverse + 1.0)
     return divisor * objective.of.weight / point.m, 1.0 / divisor, whole_rows
 
 
 @weigh.case(PlugIn)
 def weigh_plug_in(objective, ready, point, eta, tp, predicted, positive):
-    """Per row: the value at the expected counts with the label, less that without it."""
+    """Return the plug-in gain: the value at expected counts with the prediction, minus without it.
+
+    This gain is not linear in η, so the slope is 0 and the offset is the gain. It is multiplied by
+    the divisor, as in ``Change``.
+    """
     weight, inverse, whole_rows = ready
     of, n, prior = objective.of.of, point.rows, point.prior
     tp, predicted = tp + prior, predicted + 2.0 * prior
@@ -276,18 +290,18 @@ def weigh_nothing(objective, ready, point, eta, tp, predicted, positive):
     return 0.0, 0.0
 
 
-# Objectives as loops over rows know them.
+# Objectives in the form that loops over rows use.
 
 
 class Weighed(NamedTuple):
-    """Terms that are added up, each a function (``make_weigher``) and the numbers it reads."""
+    """Terms to add up: for each, the address of its function (``weigher``) and its numbers."""
 
     functions: Any  # (terms,) int64: addresses
-    numbers: Any  # (terms, numbers)
+    numbers: Any  # (terms, numbers) float64: coefficients, padded with zeros
 
 
 def compiled(objective: Any) -> Any:
-    """An objective as loops over rows know it: ``Weighed``, or ``FixedRules`` as it is."""
+    """Convert an objective for loops over rows: to ``Weighed``; ``FixedRules`` stay as they are."""
     if isinstance(objective, FixedRules):
         return objective
     terms = list(terms_of(objective))
@@ -300,12 +314,12 @@ def compiled(objective: Any) -> Any:
 
 
 def deciding_alone(term: Any, with_budget: bool) -> tuple[Any, NDArray[np.float64]]:
-    """The address of the function that decides rows by a term, and the numbers it reads."""
+    """Return the address of the decider of a single term, and the numbers it reads."""
     return address_of(decider(term, with_budget)), np.array(flat(term))
 
 
 def terms_of(objective: Any) -> Any:
-    """The terms that an objective adds up."""
+    """Yield the terms that an objective adds up."""
     if isinstance(objective, SumOfTerms):
         yield from terms_of(objective.of)
         yield from terms_of(objective.rest)
@@ -314,14 +328,14 @@ def terms_of(objective: Any) -> Any:
 
 
 def flat(term: Any) -> list[float]:
-    """All numbers of a term, one after another; a user's function takes the place of one."""
+    """List all numbers of a term in order; a user's function is replaced by 0."""
     if isinstance(term, tuple):
         return [number for part in term for number in flat(part)]
     return [float(term) if isinstance(term, float | int) else 0.0]
 
 
 def zeros(term: Any) -> Any:
-    """A term of the same kind whose numbers are all zero: it says what to compile."""
+    """Return a term of the same kind with all numbers zero: the template to compile for."""
     if isinstance(term, Own):
         return term
     if isinstance(term, tuple):
@@ -332,19 +346,22 @@ def zeros(term: Any) -> Any:
 
 @helper
 def point_in(rows, cells):
-    """The point of a row's scratch space ``rows``; ``cells`` are counts of its labels."""
+    """Read the point from row POINT of ``rows``, which is ``work`` (WORK, stride).
+
+    ``cells``, shape (3, stride), has the counts of the row's labels.
+    """
     point = rows[POINT]
     return point_at(point, point[PRIOR], np.int64(point[LABELS]), cells)
 
 
-# By kind, and never emptied: kernels keep addresses alone.
+# Compiled functions by kind. Entries are never removed: kernels hold only addresses.
 _COMPILED: dict[tuple[str, str], Any] = {}
 
 
 def once(make: Any, term: Any, *options: Any) -> Any:
-    """What ``make`` compiles for a kind of term."""
+    """Return ``make(template, *options)`` for a kind of term, compiled once per kind."""
     template = zeros(term)
-    # Named tuples of different classes with the same numbers are equal; their texts are not.
+    # Named tuples of different classes with equal numbers compare equal; their reprs differ.
     key = (make.__name__, repr((template, options)))
     if key not in _COMPILED:
         _COMPILED[key] = make(template, *options)
@@ -352,17 +369,22 @@ def once(make: Any, term: Any, *options: Any) -> Any:
 
 
 def weigher(term: Any) -> Any:
-    """The compiled function that writes slopes and offsets for a kind of term."""
+    """Return the compiled function that writes slopes and offsets for a kind of term."""
     return once(make_weigher, term)
 
 
 def decider(term: Any, with_budget: bool) -> Any:
-    """The compiled function that flags labels by a kind of term."""
+    """Return the compiled function that flags labels by a kind of term."""
     return once(make_decider, term, with_budget)
 
 
 def make_weigher(template: Any) -> Any:
-    """Compile what writes slopes and offsets for terms of one kind."""
+    """Compile the function that writes slopes and offsets for terms of one kind.
+
+    Its parameters are pointers to the numbers of the term, the counts (3, stride) and ``work``
+    (WORK, stride); then stride, width, and the row of ``work`` for slopes (offsets go to the next
+    row).
+    """
 
     def weigh_row(numbers, cells, work, stride, width, slope):
         term, rows = read_as(numbers, template), as_array(work, (WORK, stride))
@@ -378,7 +400,10 @@ def make_weigher(template: Any) -> Any:
 
 
 def make_decider(template: Any, with_budget: bool) -> Any:
-    """Compile what flags labels by the gains of one term: Eq. (5) and (6), in one pass."""
+    """Compile the function that flags labels by the gains of one term: Eq. (5) and (6) in one pass.
+
+    Its parameters are those of ``select.DECIDER``.
+    """
 
     def decide_row(numbers, cells, work, stride, width, budget, always_candidates):
         term, rows = read_as(numbers, template), as_array(work, (WORK, stride))
@@ -388,7 +413,7 @@ def make_decider(template: Any, with_budget: bool) -> Any:
             eta = rows[VALUES, i]
             counts = cells_at[TP, i], cells_at[PREDICTED, i], cells_at[POSITIVE, i]
             slope, offset = weigh(term, ready, point, eta, *counts)
-            if with_budget:  # the same for all rows: one of both is compiled
+            if with_budget:  # a constant of the closure: only one branch is compiled
                 rank_gain(rows, i, slope * eta + offset, eta > 0.0)
             else:
                 flag_gain(rows, i, slope * eta + offset, eta > 0.0)
@@ -400,29 +425,29 @@ def make_decider(template: Any, with_budget: bool) -> Any:
 
 
 def has_own(term: Any) -> bool:
-    """Whether a term calls a user's functions: they are compiled anew in each process."""
+    """Whether a term calls a user's functions; these are compiled again in each process."""
     return isinstance(term, Own) or (isinstance(term, tuple) and any(map(has_own, term)))
 
 
 @by_kind
 def weigh_labels(objective, cells, memory, labels, pick, width):
-    """Write slope and offset of a row's labels into ``work``.
+    """Write slope and offset of a row's labels to SLOPE and OFFSET of ``memory.work``.
 
-    ``cells`` are the counts that decisions look at. ``labels`` are the ids of the row's labels,
-    None where it has all of them; ``pick`` chooses among fixed rules.
+    ``cells``, shape (3, width), has the counts that decisions use. ``labels`` lists the ids of the
+    row's labels, and is None for a dense row. ``pick`` is the index of the fixed rule to use.
     """
 
 
 @weigh_labels.case(np.ndarray)
 def weigh_nothing_before(objective, cells, memory, labels, pick, width):
-    """What decides by itself weighs by itself."""
+    """A decider (``make_decider``) computes slopes and offsets itself."""
 
 
 @weigh_labels.case(Weighed)
 def weigh_terms(objective, cells, memory, labels, pick, width):
     work = memory.work
     for term in range(len(objective.functions)):
-        # The first term is written where the sum is wanted, the others are added to it.
+        # The first term is written to the sum (SLOPE, OFFSET); the others are added to it.
         slope = SLOPE if term == 0 else TERM_SLOPE
         numbers = objective.numbers[term]
         call(objective.functions[term], numbers, cells, work, work.shape[1], width, slope)
@@ -443,7 +468,10 @@ def weigh_fixed(objective, cells, memory, labels, pick, width):
 
 @weigh_labels.case(CostMatrix)
 def weigh_costs(objective, cells, memory, labels, pick, width):
-    """Σ_i η_i G_ij for every label j; rows with costs are dense, and every label is a candidate."""
+    """Add Σ_i η_i G_ij to the offset of every label j: the expected value of predicting j.
+
+    Rows with a cost matrix are dense, and every label is a candidate.
+    """
     work, matrix = memory.work, objective.matrix
     weigh_labels(objective.of, cells, memory, labels, pick, width)
     for i in range(matrix.shape[0]):
@@ -455,9 +483,10 @@ def weigh_costs(objective, cells, memory, labels, pick, width):
 
 @by_kind
 def flag_labels(objective, select, budget, always_candidates, cells, work, width):
-    """Flag the labels of a row that are predicted; returns whether there are too few candidates.
+    """Flag the predicted labels of a row; returns whether there are fewer candidates than k.
 
-    ``select`` is the address of a function (``select.DECIDER``).
+    Writes ``work[FLAGS]``. ``select`` is the address of a function with the parameters
+    ``select.DECIDER``.
     """
 
 

@@ -1,14 +1,14 @@
-"""What is maximized: its kind is a type, its coefficients are numbers.
+"""Objectives as named tuples: the class is the kind of metric, the fields are its coefficients.
 
 A metric of one label is a ``Ratio``, a mean of recall and specificity, a ``Correlation``, the
-``Smaller`` of two ratios, or a user's ``Own``. An objective is an average of one of these over
-labels (``MacroTerm``, ``WeightedTerm``), one at the counts averaged over labels (``MicroTerm``), a
-metric of classes, a fixed rule, or a ``SumOfTerms``.
+``Smaller`` of two ratios, or a user's ``Own``. An objective is the average of such a metric over
+labels (``MacroTerm``, ``WeightedTerm``), the metric at counts averaged over labels (``MicroTerm``),
+a metric over classes, a fixed rule, or a ``SumOfTerms``.
 
-This file has the kinds, and for a metric ψ of one label its ``value`` and its ``partials``: the
-slope ∂ψ/∂tp and the offset ∂ψ/∂predicted of the paper's prediction rule, Eq. (5). Both work on
-fractions (counts / n), with ε in denominators as in the paper. ``gains`` and ``classes`` make
-averages of them.
+This file defines the kinds. For a metric ψ of one label it has the ``value`` and the ``partials``:
+the slope ∂ψ/∂tp = α and the offset ∂ψ/∂predicted = −β of the paper's prediction rule, Eq. (5). Both
+take fractions (counts / n), with ε in denominators as in the paper (Section 6). ``gains`` and
+``classes`` combine them into Eq. (6).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import EPSILON, TINY
 
-Form = tuple[float, float, float, float]  # a linear form over (tp, predicted, positive, n)
+Form = tuple[float, float, float, float]  # coefficients of (tp, predicted, positive, n)
 
 
 class Ratio(NamedTuple):
-    """A ratio of two linear forms."""
+    """A ratio of two linear forms, ``over`` / (``under`` + ε), such as precision or F1."""
 
     over: Form
     under: Form
@@ -38,39 +38,40 @@ class Arithmetic(NamedTuple):
 
 
 class Geometric(NamedTuple):
-    """√(r s) of recall and specificity; over classes, of their rates."""
+    """√(r s) of recall r and specificity s; over classes, the mean of their rates."""
 
     epsilon: float
 
 
 class Harmonic(NamedTuple):
-    """2 r s / (r + s) of recall and specificity; over classes, of their rates."""
+    """2 r s / (r + s) of recall r and specificity s; over classes, the mean of their rates."""
 
     epsilon: float
 
 
 class Quadratic(NamedTuple):
-    """1 − √(((1 − r)² + (1 − s)²) / 2) of recall and specificity; over classes, of their rates."""
+    """1 − √(((1 − r)² + (1 − s)²) / 2) of recall r, specificity s; or of the rates of classes."""
 
     epsilon: float
 
 
 class Steep(NamedTuple):
-    """Over classes, the mean (Σ rate⁻³ / m)^(−1/3), which follows the smallest rates."""
+    """Over classes: the power mean (Σ rate⁻³ / m)^(−1/3), dominated by the smallest rates."""
 
     epsilon: float
 
 
 class Correlation(NamedTuple):
-    """Matthews: covariance over the root of the product of the two variances."""
+    """Matthews correlation: the covariance over the square root of the product of variances."""
 
     epsilon: float
 
 
 class Smaller(NamedTuple):
-    """The smaller of two rates; ``gamma`` smooths it, a negative one by the number of rows.
+    """The smaller of two rates, smoothed by γ = ``gamma``; 0 is no smoothing.
 
-    ``rows`` is the number of rows that the smoothing is for; zero is the number seen so far.
+    If ``gamma`` is negative, γ follows from the number of rows (``smoothing_at``). That number is
+    ``rows``, or the number of rows so far if ``rows`` is 0.
     """
 
     first: Ratio
@@ -80,9 +81,10 @@ class Smaller(NamedTuple):
 
 
 class Own(NamedTuple):
-    """A user's own metric: compiled functions of the fractions (tp, predicted, positive, whole).
+    """A user's metric: compiled functions of the fractions (tp, predicted, positive, whole).
 
-    ``partials`` returns slope and offset, ``value`` the value; None where psi does not compile.
+    ``partials`` returns (slope, offset). ``value`` returns the value; it is None if psi does not
+    compile.
     """
 
     partials: Any
@@ -90,15 +92,15 @@ class Own(NamedTuple):
 
 
 class OwnValue(NamedTuple):
-    """The value of a user's own metric, as a first-class function of the same fractions."""
+    """The value of a user's metric, as a first-class function of the same fractions."""
 
     value: Any
 
 
 class Change(NamedTuple):
-    """What one more row would change of a metric of one label, in place of its derivatives.
+    """The change of a label's metric by one more row, instead of its derivatives: exact Greedy.
 
-    Counts are divided by ``rows``; zero stands for the rows so far, the present one included.
+    Counts are divided by ``rows``; 0 means the number of rows so far plus the current row.
     """
 
     of: Any
@@ -106,36 +108,39 @@ class Change(NamedTuple):
 
 
 class MacroTerm(NamedTuple):
-    """The mean over labels of a metric of one label."""
+    """The mean over labels of ``of``, a metric of one label, times ``weight``."""
 
     weight: float
     of: Any
 
 
 class MicroTerm(NamedTuple):
-    """A metric of one label at the counts averaged over labels."""
+    """``of``, a metric of one label, at the counts averaged over labels, times ``weight``."""
 
     weight: float
     of: Any
 
 
 class WeightedTerm(NamedTuple):
-    """The mean over labels of a metric of one label, weighted by how often each label occurs."""
+    """The mean of ``of`` over labels, weighted by label frequency, times ``weight``."""
 
     weight: float
     of: Any
 
 
 class Classes(NamedTuple):
-    """A mean of one rate over classes; its derivatives only in proportion, as a ranking needs."""
+    """A mean of one rate over classes, with derivatives up to a factor that all classes share.
+
+    The factor is positive, so it does not change the ranking of classes.
+    """
 
     weight: float
-    of: Any  # Geometric, Harmonic, Quadratic or Steep
+    of: Any  # the mean: Geometric, Harmonic, Quadratic or Steep
     rate: Ratio
 
 
 class WeighedClasses(NamedTuple):
-    """The same with the factor that all classes share: it ranks nothing, but matters in a sum."""
+    """As ``Classes``, with the shared factor: it matters in a sum of terms and next to prices."""
 
     weight: float
     of: Any
@@ -143,7 +148,7 @@ class WeighedClasses(NamedTuple):
 
 
 class Smallest(NamedTuple):
-    """The smallest rate over classes, smoothed as ``Smaller`` is."""
+    """The smallest rate over classes; ``gamma`` and ``rows`` smooth it as in ``Smaller``."""
 
     weight: float
     rate: Ratio
@@ -166,32 +171,33 @@ class ClassCorrelation(NamedTuple):
 
 
 class MacroThreshold(NamedTuple):
-    """OFO's own rule, a threshold for each label."""
+    """The rule of OFO with a threshold for each label."""
 
     weight: float
 
 
 class MicroThreshold(NamedTuple):
-    """OFO's own rule, one threshold for all labels."""
+    """The rule of OFO with one threshold for all labels."""
 
     weight: float
 
 
 class LabelForm(NamedTuple):
-    """A positive multiple of slope and offset that is linear in a label's counts.
+    """Slope and offset up to a positive factor, as linear forms in the counts of a label.
 
-    Without a budget only the sign of a gain decides, so a common positive factor may be left out:
-    what remains of the usual metrics has no division, and a further metric compiles nothing.
-    Each form is over (tp, predicted, positive, n) as fractions, with a constant (ε) at its end.
+    Without a budget only the sign of a gain matters, so a common positive factor can be dropped.
+    For the usual metrics the rest has no division, and another metric with such a form needs no
+    compiling. A form has coefficients for the fractions (tp, predicted, positive, n) and a constant
+    (with ε).
     """
 
     slope: tuple[float, float, float, float, float]
     offset: tuple[float, float, float, float, float]
-    clamped: float  # 1 where slope may not fall below −offset: tn rounded below zero
+    clamped: float  # 1 if slope must be ≥ −offset (the G-mean): rounding may give tn < 0
 
 
 class MeanForm(NamedTuple):
-    """The same at counts averaged over labels: one slope and one offset for all of them."""
+    """As ``LabelForm``, at counts averaged over labels: all labels share slope and offset."""
 
     slope: tuple[float, float, float, float, float]
     offset: tuple[float, float, float, float, float]
@@ -199,33 +205,33 @@ class MeanForm(NamedTuple):
 
 
 class FixedRules(NamedTuple):
-    """Rules that never change, shape (rules, 2, m): slopes and offsets of each."""
+    """Rules that never change: ``rules``, shape (rules, 2, m), has slopes and offsets."""
 
     rules: Any
 
 
 class Nothing(NamedTuple):
-    """Gains come from elsewhere, as from a matrix of costs."""
+    """No objective: slope and offset are zero; gains come from elsewhere, such as a cost matrix."""
 
     weight: float
 
 
 class CostMatrix(NamedTuple):
-    """An objective, and what predicting j is worth where i is true, shape (m, m)."""
+    """An objective plus ``matrix``, shape (m, m): the value of predicting j if i is true."""
 
     of: Any
     matrix: Any
 
 
 class SumOfTerms(NamedTuple):
-    """Two objectives added."""
+    """The sum of two objectives."""
 
     of: Any
     rest: Any
 
 
 class PlugIn(NamedTuple):
-    """A ``MacroTerm``, valued at the counts that one more row would leave.
+    """The plug-in Greedy for a ``MacroTerm``: its value at the expected counts after one more row.
 
     Counts are divided by ``rows`` as in ``Change``.
     """
@@ -234,25 +240,25 @@ class PlugIn(NamedTuple):
     rows: float
 
 
-EVERY_CLASS = (WeighedClasses, Smallest, Kappa, ClassCorrelation)  # these sum over classes
+EVERY_CLASS = (WeighedClasses, Smallest, Kappa, ClassCorrelation)  # gains need sums over classes
 
 
 def looks_at_every_class(objective: Any) -> bool:
-    """Whether an objective looks at all classes, not only at those that a row stores."""
+    """Whether the gains of an objective need all classes, not only those stored in a row."""
     if isinstance(objective, SumOfTerms):
         return looks_at_every_class(objective.of) or looks_at_every_class(objective.rest)
     return isinstance(objective, EVERY_CLASS)
 
 
 def linearized(objective: Any) -> Any:
-    """The objective whose derivatives are a rule: what is plugged in has none of its own."""
+    """Replace each ``PlugIn``, which has no derivatives, by its ``MacroTerm``."""
     if isinstance(objective, SumOfTerms):
         return SumOfTerms(linearized(objective.of), linearized(objective.rest))
     return objective.of if isinstance(objective, PlugIn) else objective
 
 
 def with_epsilon(kind: Any, epsilon: float) -> Any:
-    """A kind whose every ε is another number; a user's own metric has none of ours."""
+    """Replace every ε of an objective; a user's metric (``Own``) has none and stays."""
     if not hasattr(kind, "_replace"):
         return kind
     parts = {name: with_epsilon(getattr(kind, name), epsilon) for name in kind._fields}
@@ -260,11 +266,12 @@ def with_epsilon(kind: Any, epsilon: float) -> Any:
 
 
 def sign_form(objective: Any) -> Any:
-    """What decides without a budget: a form where the objective has one, else the objective.
+    """Return the form that decides without a budget, or the objective itself if it has no form.
 
-    For a rate O/U the gain has the sign of (o U − u O)·(η, 1), where o and u are the coefficients
-    of O and U by tp and by predicted. For the geometric mean of recall and specificity it has that
-    of (tp + tn) η − tp, and for their arithmetic mean that of (n + 2ε) η − (positive + ε).
+    For a rate O/U, with coefficients o of O and u of U, slope and offset have the signs of o_tp U −
+    u_tp O and o_predicted U − u_predicted O. For the geometric mean of recall and specificity the
+    gain has the sign of (tp + tn) η − tp. For their arithmetic mean it has the sign of (n + 2ε) η −
+    (positive + ε).
     """
     of = getattr(objective, "of", None)
     if not isinstance(objective, MacroTerm | MicroTerm) or objective.weight <= 0.0:
@@ -285,18 +292,21 @@ def sign_form(objective: Any) -> Any:
     return kind(tuple(slope.tolist()), tuple(offset.tolist()), clamped)
 
 
-# Rates, and recall with specificity.
+# Rates, recall and specificity. Arguments are fractions: counts / n.
 
 
 @helper
 def linear(form, tp, predicted, positive, n):
-    """A linear form."""
+    """Evaluate a linear form at (tp, predicted, positive, n)."""
     return form[0] * tp + form[1] * predicted + form[2] * positive + form[3] * n
 
 
 @helper
 def rate_partials(rate, tp, predicted, positive, n):
-    """The value of a rate O/U, and its derivatives (o − (O/U) u) / U by tp and by predicted."""
+    """Return the value of a rate O/U, and its derivatives by tp and by predicted.
+
+    The derivatives are (o − (O/U) u) / U, with the coefficients o and u of tp or of predicted.
+    """
     over, under = rate.over, rate.under
     inverse = 1.0 / (linear(under, tp, predicted, positive, n) + rate.epsilon)
     value = linear(over, tp, predicted, positive, n) * inverse
@@ -305,19 +315,26 @@ def rate_partials(rate, tp, predicted, positive, n):
 
 @helper
 def recall_and_specificity(kind, tp, predicted, positive, n):
-    """Recall tp / P and specificity tn / N, and the derivative of each by its numerator."""
+    """Return recall tp / P and specificity tn / N, and the derivative of each by its numerator.
+
+    P = positive and N = n − positive are the denominators, each plus ε.
+    """
     by_tp = 1.0 / (positive + kind.epsilon)
     by_tn = 1.0 / (n - positive + kind.epsilon)
     return tp * by_tp, (n - predicted - positive + tp) * by_tn, by_tp, by_tn
 
 
-# Values. Greedy decisions and line searches compare them, with the same small constants as
-# derivatives have; reported values come from ``omma.metrics`` and have no constants added.
+# Values, with the same ε as derivatives. Greedy and line searches compare them. Reported values
+# come from ``omma.metrics`` and have no ε.
 
 
 @by_kind
 def value(kind, rows, tp, predicted, positive, n):
-    """The value of a metric of one label at fractions; ``rows`` is their number, for smoothing."""
+    """The value of a metric of one label at fractions.
+
+    ``n`` is the fraction of all rows (1, or 0 before the first row). ``rows`` is the number of
+    rows; only smoothing uses it.
+    """
 
 
 @value.case(Ratio)
@@ -367,12 +384,15 @@ def value_of_own(kind, rows, tp, predicted, positive, n):
     return kind.value(tp, predicted, positive, n)
 
 
-# Derivatives.
+# Derivatives: α and −β of Eq. (5).
 
 
 @by_kind
 def partials(kind, point, tp, predicted, positive):
-    """Slope and offset of a metric of one label at fractions; ``point`` knows how many rows."""
+    """Slope ∂ψ/∂tp and offset ∂ψ/∂predicted of a metric of one label at fractions: Eq. (5).
+
+    ``point`` is a ``gains.Point``; ``point.whole`` is the fraction n of all rows.
+    """
 
 
 @partials.case(Ratio)
@@ -383,7 +403,11 @@ def partials_of_rate(kind, point, tp, predicted, positive):
 
 @helper
 def together(by_tp, by_tn):
-    """Slope and offset: a true positive adds to both numerators, a prediction takes from tn."""
+    """Return slope and offset from the derivatives by tp and by tn.
+
+    tn = n − predicted − positive + tp, so one more tp adds to both, and one more prediction lowers
+    tn.
+    """
     return by_tp + by_tn, -by_tn
 
 
@@ -395,9 +419,10 @@ def partials_of_arithmetic(kind, point, tp, predicted, positive):
 
 @partials.case(Geometric)
 def partials_of_geometric(kind, point, tp, predicted, positive):
-    """By tp it is √(tn / (P N tp)) / 2, by tn the same with tp and tn exchanged: one root for both.
+    """By tp the derivative is √(tn / (P N tp)) / 2; by tn it is the same with tp and tn exchanged.
 
-    Rounding may leave a count a little below zero, where a square root is no number.
+    Both share one square root. Rounding may leave a count slightly below zero, where a square root
+    would be NaN.
     """
     n = point.whole
     tn = max(n - predicted - positive + tp, 0.0)
@@ -432,7 +457,7 @@ def partials_of_correlation(kind, point, tp, predicted, positive):
     positive_variance = positive * (n - positive)
     root = np.sqrt(max(predicted_variance * positive_variance, 0.0))
     inverse = 1.0 / (root + kind.epsilon)
-    # The root's own derivative is infinite at zero: ε stops it there.
+    # The derivative of the square root is infinite at zero; ε bounds it.
     root_by_predicted = 0.5 * positive_variance * (n - 2.0 * predicted) / max(root, kind.epsilon)
     return n * inverse, -(positive + covariance * inverse * root_by_predicted) * inverse
 
@@ -450,7 +475,7 @@ def partials_of_smaller(kind, point, tp, predicted, positive):
 
 @helper
 def divisor_of(fixed_rows, rows):
-    """By what counts are divided, and the number of rows so divided."""
+    """Return the number that counts are divided by, and the fraction ``whole`` of all rows."""
     if fixed_rows > 0.0:
         return fixed_rows, rows / fixed_rows
     return rows, 1.0
@@ -458,13 +483,14 @@ def divisor_of(fixed_rows, rows):
 
 @partials.case(Change)
 def partials_of_change(kind, point, tp, predicted, positive):
-    """The expected value after one more row, per row, as a function of η (the paper's Greedy).
+    """Expected change of the value by one more row, as in Greedy (Appendix A of the paper).
 
     Predicting the label gains ``η·(v(1,1,1) − v(0,0,1)) + (1 − η)·(v(0,1,0) − v(0,0,0))``, where
-    v(t, p, q) is the value with t, p and q more in tp, predicted and positive: linear in η.
+    v(t, p, q) is the value after adding t to tp, p to predicted and q to positive. This is linear
+    in η. It is multiplied by the divisor, which makes it comparable to a derivative.
     """
     of, n = kind.of, point.rows
-    rows = point.whole / point.inverse  # the prior included
+    rows = point.whole / point.inverse  # including the prior
     divisor, whole = divisor_of(kind.rows, rows + 1.0)
     step = 1.0 / divisor
     keep = rows * step
@@ -476,22 +502,22 @@ def partials_of_change(kind, point, tp, predicted, positive):
     return (present - absent) * divisor, absent * divisor
 
 
-# The smaller of two rates: a kink, and its Moreau-Yosida smoothing (the paper's Remark on
-# non-smooth metrics and its Appendix). At fixed label frequencies the minimum is concave. Smoothed
+# The smaller of two rates is not smooth. It is replaced by its Moreau-Yosida smoothing (Remark 4.2
+# and Appendix B.2 of the paper). At fixed label frequencies the minimum is concave, and smoothed
 # by γ it is
 #
 #     ψ_γ(C) = max over C' of ψ(C') − ‖C − C'‖² / 2γ
 #            = min over mixtures w of w·f + γ/2 ‖Σ w_i ∇f_i‖²
 #
-# for rates f that are linear in tp and fp, the two cells that decisions change; the norm is over
-# these. Its gradient is that of the minimizing mixture.
+# for rates f that are linear in tp and fp. Decisions change only these two cells, and the norm is
+# over them. The gradient of ψ_γ is the gradient of the minimizing mixture.
 
 
 @helper
 def smoothing_at(gamma, fixed_rows, rows):
-    """γ, and what γ·L is where it follows the number of rows (else zero).
+    """Return γ and 0; or 0 and γ·L if γ follows from the number of rows n.
 
-    The bound of the paper is best at γ = √(2 (1 + ln n) / n) / L.
+    The bound of Appendix B.2 is smallest at γ = √(2 a (1 + ln n) / n) / L, with a = 1 here.
     """
     if gamma >= 0.0:
         return gamma, 0.0
@@ -501,20 +527,26 @@ def smoothing_at(gamma, fixed_rows, rows):
 
 @helper
 def gamma_of(smoothing, steepness):
-    """γ where the minimum is ``steepness``-Lipschitz."""
+    """Return γ if the minimum is L-Lipschitz, where L is ``steepness``."""
     gamma, scale = smoothing
     return scale / steepness if scale > 0.0 else gamma
 
 
 @helper
 def product(a_slope, a_offset, b_slope, b_offset):
-    """The scalar product of two gradients by tp and fp."""
+    """The scalar product of two gradients by (tp, fp).
+
+    predicted = tp + fp, so the gradient by (tp, fp) is (slope + offset, offset).
+    """
     return (a_slope + a_offset) * (b_slope + b_offset) + a_offset * b_offset
 
 
 @helper
 def mixed_rates(pair, rows, tp, predicted, positive, n):
-    """Both rates, slope and offset of the minimizing mixture, the first rate's share, and γ."""
+    """Mix the two rates of ``Smaller`` with the weights that minimize the smoothed value.
+
+    Returns both rates, slope and offset of the mixture, the weight of the first rate, and γ.
+    """
     a, a_slope, a_offset = rate_partials(pair.first, tp, predicted, positive, n)
     b, b_slope, b_offset = rate_partials(pair.second, tp, predicted, positive, n)
     a_square = product(a_slope, a_offset, a_slope, a_offset)
@@ -526,6 +558,7 @@ def mixed_rates(pair, rows, tp, predicted, positive, n):
     if bend > 0.0:
         share = min(max((b - a + gamma * (b_square - both)) / bend, 0.0), 1.0)
     else:
+        # No smoothing, or equal gradients: the smaller rate alone.
         share = 0.5 if a == b else np.float64(a < b)
     b_share = 1.0 - share
     slope = share * a_slope + b_share * b_slope
