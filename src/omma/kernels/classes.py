@@ -1,9 +1,13 @@
 """Metrics over classes: means of one rate, the smallest rate, kappa and correlation.
 
-For their gains see ``gains``: here are the cases of ``prepare`` and ``weigh``. Means need no sum
-over classes to rank labels, as all derivatives share one positive factor; in a sum of objectives,
-and beside prices, that factor matters (``WeighedClasses``). What sums over classes looks at every
-class, so sparse rows are run as dense ones for it (``objectives.EVERY_CLASS``).
+This file has the cases of ``gains.prepare`` and ``gains.weigh`` for these objectives. To rank
+labels, a mean needs no sum over classes, because all its derivatives share one positive factor. In
+a sum of objectives, and next to prices, that factor matters (``WeighedClasses``). An objective that
+sums over classes needs every class, so sparse rows are run as dense ones
+(``objectives.EVERY_CLASS``).
+
+``cells`` are the fractions (tp, predicted, positive) of one class, including the prior, and m is
+the number of classes.
 """
 
 import numpy as np
@@ -28,33 +32,33 @@ from omma.kernels.objectives import (
     smoothing_at,
 )
 
-# A mean of rates r_j is f⁻¹(Σ f(r_j) / m): ``transformed`` is f(r_j), ``by_class`` its derivative
-# without what all classes share, ``factor`` that shared factor and ``mean_from`` is f⁻¹.
+# A mean of rates r_j is f⁻¹(Σ f(r_j) / m). ``transformed`` is f(r_j), ``by_class`` its derivative
+# up to a factor of all classes, ``factor`` is that factor, and ``mean_from`` applies f⁻¹.
 
 
 @by_kind
 def transformed(mean, rate, point, cells):
-    """F(r_j) of one class, with ε as the paper's code has it."""
+    """Return f(r_j) of one class, with ε placed as in the code of the paper's authors."""
 
 
 @by_kind
 def by_class(mean, rate, point, cells):
-    """Derivatives of f(r_j) by tp and by predicted, in proportion."""
+    """Return the derivatives of f(r_j) by tp and by predicted, up to a factor of all classes."""
 
 
 @by_kind
 def factor(mean, total, m):
-    """The factor that the derivatives share, from the sum over classes."""
+    """Return the factor that the derivatives share, from ``total`` = Σ f(r_j)."""
 
 
 @by_kind
 def mean_from(mean, total, m):
-    """The mean, from the sum over classes."""
+    """Return the mean f⁻¹(Σ f(r_j) / m), from ``total`` = Σ f(r_j)."""
 
 
 @helper
 def class_rate(rate, point, cells):
-    """The rate of one class, ε added, and its derivatives."""
+    """Return the rate of one class plus ε, and its derivatives by tp and by predicted."""
     rate_value, by_tp, by_predicted = rate_partials(rate, *cells, point.whole)
     return rate_value + rate.epsilon, by_tp, by_predicted
 
@@ -78,7 +82,10 @@ def exponential_of_mean(mean, total, m):
 
 @helper
 def over_and_under(rate, point, cells):
-    """Numerator and denominator of a rate; for the harmonic mean ε stands on the numerator C_jj."""
+    """Return numerator and denominator of a rate, for the harmonic mean.
+
+    Here ε is added to the numerator C_jj, which is a denominator in the harmonic mean.
+    """
     over = linear(rate.over, *cells, point.whole) + rate.epsilon
     return over, linear(rate.under, *cells, point.whole)
 
@@ -149,7 +156,7 @@ def factor_steep(mean, total, m):
 
 @helper
 def sum_of_classes(objective, point):
-    """Σ f(r_j)."""
+    """Return Σ f(r_j) over all classes."""
     total = 0.0
     for j in range(point.m):
         total += transformed(objective.of, objective.rate, point, label_fractions(point, j))
@@ -175,24 +182,24 @@ def weigh_classes(objective, ready, point, eta, tp, predicted, positive):
     return ready * by_tp, ready * by_predicted
 
 
-# The smallest rate, smoothed as the smaller of two rates is (``objectives``). Class j has the share
-# max(level − rate_j, 0) / (γ·steepness_j²) of the minimizing mixture, at the level at which all
-# shares add up to one.
+# The smallest rate, smoothed like the smaller of two rates (``objectives``; Appendix B.2 of the
+# paper). Class j has the weight max(level − r_j, 0) / (γ ‖∇r_j‖²) in the minimizing mixture. The
+# level is chosen so that the weights sum to 1.
 
 
 @helper
 def class_form(rate, point, cells):
-    """The rate of one class, its derivatives, and the square of its steepness."""
+    """Return the rate of one class, its derivatives, and its squared gradient norm plus ε."""
     rate_value, slope, offset = rate_partials(rate, *cells, point.whole)
     return rate_value, slope, offset, product(slope, offset, slope, offset) + rate.epsilon
 
 
 @helper
 def level_of_classes(objective, point):
-    """The level, γ, and how many classes share the weight where γ is zero.
+    """Return the level, γ, and the number of classes that share the weight if γ = 0.
 
-    Newton's method, from above, finds the level in a few steps. With γ = 0 the level is the
-    smallest rate, and the classes that have it share the weight.
+    Newton's method, started from above, finds the level in a few steps. With γ = 0 the level is the
+    smallest rate, and the classes with that rate share the weight equally.
     """
     rate_of, m = objective.rate, point.m
     smoothing = smoothing_at(objective.gamma, objective.rows, point.rows)
@@ -211,6 +218,7 @@ def level_of_classes(objective, point):
     for j in range(m):
         rate, _, _, square = class_form(rate_of, point, label_fractions(point, j))
         level = min(level, rate + gamma * square)
+    # Newton's method for Σ weights = 1: piecewise linear in the level, and steps go down.
     for _ in range(2 * m + 8):
         weighed, inverse = 1.0, 0.0
         for j in range(m):
@@ -226,7 +234,7 @@ def level_of_classes(objective, point):
 
 @helper
 def share_of_class(rate, square, level, gamma, sharing):
-    """How much a class weighs in the mixture."""
+    """Return the weight of a class in the minimizing mixture."""
     if gamma > 0.0:
         return max(level - rate, 0.0) / (gamma * square)
     return 1.0 / sharing if rate <= level else 0.0
@@ -247,7 +255,10 @@ def weigh_smallest(objective, ready, point, eta, tp, predicted, positive):
 
 @helper
 def smallest_value(objective, point, smooth):
-    """The smallest rate; with ``smooth`` its smoothing, else the mixture of the rates alone."""
+    """Return the smallest rate, smoothed if ``smooth``; otherwise the mixture of the rates.
+
+    The mixture is Σ w_j r_j. Smoothing adds γ/2 Σ w_j² ‖∇r_j‖².
+    """
     level, gamma, sharing = level_of_classes(objective, point)
     total = 0.0
     for j in range(point.m):
@@ -257,12 +268,17 @@ def smallest_value(objective, point, smooth):
     return total
 
 
-# Kappa and correlation. All shares are of Σ positive, not of n, the prior put in.
+# Kappa and correlation. All shares are relative to Σ positive, not n, and include the prior.
 
 
 @helper
 def agreement(point):
-    """(prior, 1/Σ, share right, share right by chance, Σ predicted², Σ positive²) of classes."""
+    """Return (added, 1/Σ, right, chance, Σ predicted², Σ positive²) over classes.
+
+    ``added`` is 2λ: what the prior adds to predicted and positive of each class. Σ is Σ positive.
+    ``right`` is the share of correct predictions and ``chance`` its expectation for independent
+    predictions. All shares and squares are relative to Σ and include the prior.
+    """
     cells, added = point.cells, 2.0 * point.prior  # to each class's predicted and positive
     hits, total, cross, predicted_squared, positive_squared = 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(point.m):
@@ -287,7 +303,10 @@ def agreement(point):
 
 @helper
 def weight_per_row(objective, point, inverse):
-    """The weight for derivatives by fractions of the rows; shares are of Σ positive."""
+    """Convert the weight from shares of Σ positive to fractions of the rows.
+
+    Derivatives of other terms are by fractions of the rows (counts / n).
+    """
     return objective.weight * (inverse / point.inverse)
 
 
@@ -306,7 +325,7 @@ def prepare_correlation(objective, point):
     spread = 1.0 - positive
     root = np.sqrt(max((1.0 - predicted) * spread, 0.0))
     by_right = weight_per_row(objective, point, inverse) / (root + objective.epsilon)
-    # The root's own derivative is infinite at zero: ε stops it there.
+    # The derivative of the square root is infinite at zero; ε bounds it.
     by_predicted = (right - chance) * spread
     by_predicted /= (root + objective.epsilon) * max(root, objective.epsilon)
     return added, inverse, by_right, -by_right, by_right * by_predicted

@@ -1,4 +1,4 @@
-"""The value of a whole objective at some counts, and the best step between two of them."""
+"""The value of an objective at given counts, and the line search between two sets of counts."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -34,14 +34,14 @@ from omma.kernels.objectives import (
     value,
 )
 
-GRID: Final = 16  # points looked at before closing in: a metric need not be concave
-GOLDEN: Final = 0.6180339887498949
-SHRINKS: Final = 24
+GRID: Final = 16  # intervals of the grid before golden sections, as a metric may be non-concave
+GOLDEN: Final = 0.6180339887498949  # (√5 − 1) / 2
+SHRINKS: Final = 24  # golden-section steps, each of two values
 
 
 @by_kind
 def objective_value(objective, point):
-    """The value of an objective, its weight included."""
+    """The value of an objective at a point, including the weight and ε."""
 
 
 @objective_value.case(MacroTerm)
@@ -103,7 +103,11 @@ def value_of_sum(objective, point):
 
 @helper
 def value_at(objective, prior, cells, totals):
-    """An objective at counts (3, m) with the prior added; ``totals[N]`` is the number of rows."""
+    """Return the value of an objective at counts ``cells`` (3, m), plus the prior λ in each cell.
+
+    ``totals``, shape (TOTALS,), gives the number of rows in ``totals[N]``; its sums are
+    overwritten.
+    """
     totals[SUM_TP] = totals[SUM_PREDICTED] = totals[SUM_POSITIVE] = 0.0
     for j in range(cells.shape[1]):
         totals[SUM_TP] += cells[TP, j]
@@ -114,16 +118,21 @@ def value_at(objective, prior, cells, totals):
 
 @entry
 def evaluate(objective, prior, cells, totals):
-    """The objective at some counts; sums in ``totals`` are overwritten."""
+    """Return the value of an objective at counts ``cells`` (3, m).
+
+    ``totals[N]`` is the number of rows; the sums in ``totals`` (TOTALS,) are overwritten.
+    """
     return value_at(objective, prior, cells, totals)
 
 
 @entry
 def best_share(objective, prior, start, end, totals, mixed):
-    """The share of ``end`` that makes the best mixture of counts with ``start``, and its value.
+    """Line search: return the share of ``end`` with the best value, and that value.
 
-    The best point of a grid, then golden sections around it. One place works out the value, so
-    that it is compiled once.
+    The mixture is start + share (end − start), for counts of shape (3, m) and a share in [0, 1].
+    The search takes the best point of a grid, then golden-section steps around it. ``mixed`` (3, m)
+    is scratch space, and the sums in ``totals`` are overwritten. The value is computed in one place
+    in the loop, so that it is compiled (inlined) once.
     """
     best, best_value = 0.0, -np.inf
     low, high = 0.0, 1.0
@@ -158,15 +167,18 @@ def best_share(objective, prior, start, end, totals, mixed):
     return best, best_value
 
 
-# The functions above know a user's metric only by its type, so that they are compiled once for all
-# metrics and kept on disk: ``cfunc`` makes a first-class function.
+# The functions above see a user's metric only as a function type, so they are compiled once for all
+# metrics and cached on disk. ``cfunc`` makes such a first-class function.
 
 
 _FIRST_CLASS: dict[Any, Any] = {}
 
 
 def first_class(value: Callable[..., float]) -> Any:
-    """The value of one label as a first-class function, made once."""
+    """Return the value of a user's metric as a first-class function, made once per function.
+
+    Arguments are the fractions (tp, predicted, positive, whole).
+    """
     if config.DISABLE_JIT:
         return value
     if value not in _FIRST_CLASS:
@@ -180,7 +192,7 @@ def first_class(value: Callable[..., float]) -> Any:
 
 
 def for_values(term: Any) -> Any:
-    """An objective for kernels that work out values, where they know users' functions by type."""
+    """Convert an objective for the kernels here: ``Own`` becomes ``OwnValue``."""
     if isinstance(term, Own):
         return OwnValue(None if term.value is None else first_class(term.value))
     if hasattr(term, "_fields"):
