@@ -1,17 +1,18 @@
-"""What the best decision on each row is worth on a tangent of the metric, and what makes one.
+"""The value of the best decisions under a tangent of the metric, and parts of the tangent.
 
-A tangent is ``weights`` (3, m): slope, offset and the derivative by frequency of every label, with
-an ``intercept``. A row with probabilities η is worth
+A tangent has ``weights``, shape (3, m): slope, offset and the derivative by label frequency of
+every label; and an ``intercept``. A row with probabilities η has the value
 
-    intercept + Σ over labels of by_positive·η + Σ over the best decision of (slope·η + offset)
+    worth = intercept + Σ_j by_positive_j η_j + Σ over predicted labels of (slope_j η_j + offset_j)
 
-and where its labels y are known, ``off`` is what putting them in place of η would change.
+where the prediction is the best one under the tangent, Eq. (3). If the labels y of the row are
+known, ``off`` is the change of that value if y replaces η.
 
-Beyond slope and offset a tangent needs the derivative by how often a label occurs, taken by
-differences of the value: decisions do not move label frequencies, so no rule needs it, but an
-estimate of what a metric can reach does, because frequencies are estimated too. Of a minimum the
-tangent is that of the mixture of its rates, which lies above the minimum and closer to it than the
-smoothing that the mixture comes from.
+A rule needs only slope and offset, because decisions do not change label frequencies. An estimate
+of the best reachable metric also needs the derivative by label frequency, because the frequencies
+are estimated too. It is a finite difference of the value. For a minimum of rates, the tangent is
+that of the minimizing mixture of the rates. The mixture lies above the minimum, and closer to it
+than the smoothing that the mixture comes from.
 """
 
 from typing import Final
@@ -32,12 +33,14 @@ from omma.kernels.objectives import (
 from omma.kernels.replay import decide_labels, fill_up, read_values
 from omma.kernels.row import decide
 
-STEP: Final = 1e-5  # of the frequency itself
+STEP: Final = 1e-5  # step of the finite difference, relative to the label frequency
 
+# Rows of ``weights``.
 SLOPE, OFFSET, BY_POSITIVE = range(3)
 
-# What is summed up over rows of weight w, worth u, off by d; from KNOWN_W on, of rows whose labels
-# are known.
+# Positions in ``sums``: sums over rows of w, w², w u, w² u and w² u² for the weight w and the value
+# u = worth; then, over labelled rows only, of w, w², w d, w² d and w² d² for d = off; and the
+# number of rows.
 SUM_W, SUM_WW, SUM_WU, SUM_WWU, SUM_WWUU = range(5)
 KNOWN_W, KNOWN_WW, SUM_WD, SUM_WWD, SUM_WWDD = range(5, 10)
 ROWS_USED, SUMMED = 10, 11
@@ -45,7 +48,7 @@ ROWS_USED, SUMMED = 10, 11
 
 @helper
 def add_row(w, worth, sums):
-    """Add what a row is worth."""
+    """Add the value ``worth`` of a row with weight w to ``sums``, shape (SUMMED,)."""
     sums[SUM_W] += w
     sums[SUM_WW] += w * w
     sums[SUM_WU] += w * worth
@@ -56,7 +59,7 @@ def add_row(w, worth, sums):
 
 @helper
 def add_labels(w, off, sums):
-    """Add by what its labels differ from its probabilities."""
+    """Add the difference ``off`` between labels and probabilities of a row to ``sums``."""
     sums[KNOWN_W] += w
     sums[KNOWN_WW] += w * w
     sums[SUM_WD] += w * off
@@ -66,8 +69,15 @@ def add_labels(w, off, sums):
 
 @helper
 def certify(labels, count, true, row, weights, intercept, sums, place, work):
-    """Add what a decided row is worth; ``labels`` is None where it has all of them."""
-    expected, worth = 0.0, intercept  # expected: what depends on labels, at their probabilities
+    """Add the value of a decided row to ``sums``.
+
+    ``work`` has VALUES and FLAGS of the row, in its first ``count`` positions. ``labels`` lists
+    their label ids, and is None for a dense row. ``place`` gives the position of each label
+    (``replay.Sparse``). ``true`` lists the ids of the true labels. ``row`` is (weight, whether the
+    labels are known).
+    """
+    # ``expected`` is the part of the value that depends on labels, at their probabilities.
+    expected, worth = 0.0, intercept
     for i in range(count):
         j = i if labels is None else labels[i]
         flag = work[FLAGS, i]
@@ -88,7 +98,7 @@ def certify(labels, count, true, row, weights, intercept, sums, place, work):
 
 @helper
 def weight_and_known(extras, t):
-    """The weight of row t, and whether its labels are known."""
+    """Return the weight of row t, and whether its labels are known."""
     weight = extras.weights[t] if extras.weights.shape[0] > 0 else 1.0
     known = extras.known.shape[0] == 0 or extras.known[t] != 0
     return weight, extras.labelled and known
@@ -98,7 +108,11 @@ def weight_and_known(extras, t):
 def certify_dense(
     eta, rows, true_ids, true_starts, true_ends, extras, spec, memory, weights, intercept, sums
 ):  # fmt: skip
-    """Add what rows of every label are worth to ``sums``; ``spec`` decides by the tangent."""
+    """Add the values of dense rows to ``sums``, shape (SUMMED,).
+
+    ``eta``, ``rows``, the lists of true labels and ``extras`` are as in ``replay``. ``spec``
+    decides by the tangent ``weights``, ``intercept``, as a fixed rule.
+    """
     work, width = memory.work, padded(memory.work.shape[1])
     for t in range(rows.shape[0]):
         read_values(eta[rows[t]], work[VALUES])
@@ -115,7 +129,11 @@ def certify_sparse(
     indices, data, starts, ends, true_ids, true_starts, true_ends, extras, sparse, spec, memory,
     weights, intercept, sums,
 ):  # fmt: skip
-    """Add what rows of stored labels are worth to ``sums``."""
+    """Add the values of sparse rows to ``sums``, shape (SUMMED,).
+
+    The lists of stored and of true labels are as in ``replay_sparse``; otherwise as in
+    ``certify_dense``.
+    """
     for t in range(starts.shape[0]):
         labels, values = indices[starts[t] : ends[t]], data[starts[t] : ends[t]]
         count, _ = decide_labels(labels, values, 0, sparse, spec, memory)
@@ -125,12 +143,15 @@ def certify_sparse(
         certify(row_labels, count, true, row, weights, intercept, sums, sparse.place, memory.work)
 
 
-# Derivatives by label frequencies.
+# Derivatives by label frequencies (fractions of positives).
 
 
 @by_kind
 def value_where(of, point, at, positive):
-    """A metric of one label at given fractions, but for how often the label occurs."""
+    """The value of a metric of one label at the fractions ``at``, with another label frequency.
+
+    ``at`` is (tp, predicted, positive), and ``positive`` replaces its last number.
+    """
 
 
 @value_where.case()
@@ -140,7 +161,7 @@ def value_itself(of, point, at, positive):
 
 @value_where.case(Smaller)
 def value_of_mixture(of, point, at, positive):
-    """Of a minimum's mixture, at the share that its rates have at those fractions."""
+    """The minimizing mixture of two rates, with its shares at ``at`` held fixed."""
     _, _, _, _, share, _ = mixed_rates(of, point.rows, at[0], at[1], at[2], point.whole)
     a, _, _ = rate_partials(of.first, at[0], at[1], positive, point.whole)
     b, _, _ = rate_partials(of.second, at[0], at[1], positive, point.whole)
@@ -149,7 +170,7 @@ def value_of_mixture(of, point, at, positive):
 
 @helper
 def by_frequency(of, point, at):
-    """The derivative of a metric of one label by the label's frequency."""
+    """The derivative of a metric of one label by label frequency, by central differences."""
     h = STEP * at[2]
     if h <= 0.0:
         return 0.0
@@ -159,7 +180,7 @@ def by_frequency(of, point, at):
 
 @by_kind
 def add_slopes(objective, point, out):
-    """Add the derivative by each label's frequency."""
+    """Add the derivative by the frequency of each label to ``out``, shape (m,)."""
 
 
 @add_slopes.case(MacroTerm)
@@ -178,13 +199,16 @@ def add_micro(objective, point, out):
 
 @entry
 def by_positive(objective, prior, cells, totals, out):
-    """Add the derivatives of an average over labels, at counts (3, m), to ``out`` (m,)."""
+    """Add the derivatives of an objective by label frequencies to ``out``, shape (m,).
+
+    They are taken at counts ``cells`` (3, m) with ``totals`` (TOTALS,), plus the prior.
+    """
     add_slopes(objective, point_at(totals, prior, cells.shape[1], cells), out)
 
 
 @by_kind
 def mixture(objective, point):
-    """The mixture of a minimum's rates."""
+    """The value of the minimizing mixture of rates."""
 
 
 @mixture.case(MicroTerm)
@@ -209,5 +233,5 @@ def mixture_smallest(objective, point):
 
 @entry
 def mixture_of(objective, prior, cells, totals):
-    """The mixture of a minimum's rates, at counts (3, m)."""
+    """The value of the minimizing mixture of rates, at counts ``cells`` (3, m) plus the prior."""
     return mixture(objective, point_at(totals, prior, cells.shape[1], cells))
