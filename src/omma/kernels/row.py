@@ -1,10 +1,12 @@
-"""One row as columns: decide, learn. Dense replays, sparse ones and single rows share it.
+"""One row as columns: ``decide`` and ``learn``, used by dense and sparse replays and single rows.
 
-A row walks like this: probabilities → calibrate → counts that decisions look at → slope and offset
-of each label → gains → choice. Later: labels → counts → calibrator → prices → decay or window.
+To decide a row: probabilities → calibration → counts for decisions → slope and offset of each label
+→ gains → selection. To learn from it, later: labels → counts → calibrator → prices → decay or
+window.
 
-``Spec`` says what is done and never changes; ``Memory`` has all arrays; ``Row`` is what comes with
-a row beside probabilities and labels. What a policy does not use is None, and compiles to nothing.
+``Spec`` says what a policy does and never changes; ``Memory`` has all arrays; ``Row`` has what
+comes with a row besides probabilities and labels. Parts that a policy does not use are None, and
+compile to nothing.
 """
 
 from typing import Any, NamedTuple
@@ -52,53 +54,57 @@ from omma.kernels.window import LATER, NOW, remember, slide
 class Spec(NamedTuple):
     """What a policy does with a row."""
 
-    # What is maximized: ``gains.Weighed``, ``FixedRules`` or ``CostMatrix``; where one term decides
-    # by itself, the numbers that its function reads.
+    # The objective: ``gains.Weighed``, ``FixedRules`` or ``CostMatrix``. If a single term decides,
+    # an array with the numbers that its function (``gains.decider``) reads.
     objective: Any
     prior: float  # λ
-    budget: int  # k labels a row, −k at most k, 0 without a budget
-    # Labels before this position are candidates at any probability: m with costs, else 0.
+    budget: int  # k: exactly k labels per row; −k: at most k; 0: no budget
+    # Labels before this position are candidates at any probability: m with a cost matrix, else 0.
     always_candidates: int
-    select: int  # address of the function that flags labels (``gains.decider``, ``select``)
-    feedback: Any  # what is counted (``counts``); None where labels alone are
-    sums: int  # 1 where sums over labels are kept, else 0
+    select: int  # address of the function that flags labels (``gains.decider`` or ``select``)
+    feedback: Any  # None if only labels are counted, or PartialLabels, Estimates, Both (``counts``)
+    sums: int  # 1 if sums over labels are kept in ``totals``, else 0
     m: int  # the number of labels
 
 
 class Memory(NamedTuple):
-    """All arrays that a row reads and writes (``layout`` says what stands where)."""
+    """All arrays that a row reads and writes; ``layout`` has the meaning of their positions."""
 
     columns: Any  # (fields, width): numbers of the row's labels
-    table: Any  # (fields, labels): numbers of all labels; for dense rows the same array
-    totals: Any  # (SETS, TOTALS)
+    table: Any  # (fields, m): numbers of all labels; the same array as ``columns`` for dense rows
+    totals: Any  # (SETS, TOTALS): weight of rows, and sums over labels, of each set
     work: Any  # (WORK, width): scratch space
-    calibrator: Any  # Learning, Settled or None
-    pace: Any  # (PACE,) where the past decays, else None
-    limits: Any  # Limits or None
-    window: Any  # Recent or None
+    calibrator: Any  # calibrate.Learning, calibrate.Settled or None
+    pace: Any  # (PACE,) if past rows decay, else None
+    limits: Any  # limits.Limits or None
+    window: Any  # window.Recent or None
 
 
 class Row(NamedTuple):
-    """What comes with a row beside probabilities and labels."""
+    """What comes with a row besides probabilities and labels."""
 
-    weight: float
-    labelled: bool  # its labels are known, all of them or all but those listed as unknown
-    late: bool  # it was decided, and counted without labels, before
-    gaps: Any  # Gaps, or None in loops over rows that have all of their labels or none
+    weight: float  # the row counts as that many rows
+    labelled: bool  # its labels are known, except those listed in ``gaps``
+    late: bool  # it was counted without labels when it was decided; its labels arrive now
+    gaps: Any  # Gaps; None if each row of the loop has all of its labels or none
 
 
 class Gaps(NamedTuple):
-    """Which labels of a row nobody knows."""
+    """The unknown labels of a row."""
 
-    unknown: Any  # ids of labels that are not known, in a row labelled in part
-    # Where labels are seen because of the decision: −1 where only predicted labels are seen; in an
-    # audited row, the weight in calibration of entries that were not predicted. Else 0.
+    unknown: Any  # (unknown,) int32: ids of the unknown labels of a partly labelled row
+    # 0 if observed labels do not depend on the decision. Otherwise −1 if only predicted labels are
+    # observed, and in an audited row the calibration weight of entries that were not predicted.
     audit: float
 
 
 @helper
 def set_point(spec, memory):
-    """Write where the gradient is taken, the totals that decisions look at, into ``point``."""
+    """Write the point of the gradient to row POINT of ``memory.work``.
+
+    The point has the totals that decisions use, λ and m. Returns the feedback in the current unit,
+    and the unit of counts (``decay``).
+    """
     unit = counted_unit(memory.pace, memory.window)
     feedback = in_units(spec.feedback, unit, memory.totals)
     point = memory.work[POINT]
@@ -110,12 +116,16 @@ def set_point(spec, memory):
 
 @by_kind
 def cells_seen(feedback, columns, seen, rows, width):
-    """The counts of a row's labels that decisions look at, shape (3, width); ``seen`` is room."""
+    """Return the counts of a row's labels that decisions use, shape (3, width).
+
+    ``rows`` is the weight of all rows. ``seen`` is scratch space (rows SEEN of ``work``) for
+    corrected counts.
+    """
 
 
 @cells_seen.case()
 def counted_cells(feedback, columns, seen, rows, width):
-    """The counts are looked at as they are: the set OWN, the first columns."""
+    """Decisions use the counts unchanged: the set OWN, which are the first columns."""
     return columns
 
 
@@ -129,12 +139,16 @@ def corrected_cells(feedback, columns, seen, rows, width):
 
 @helper
 def decide(spec, memory, place, labels, pick, width):
-    """Flag the labels of a row whose probabilities are in ``work[VALUES]``.
+    """Flag the predicted labels of the row whose probabilities are in ``memory.work[VALUES]``.
 
-    Algorithm 1: predict argmax over ŷ of ∇ψ(C_{t−1})·E[C(y, ŷ)], which is the choice among
-    slope_j·η_j + offset_j. Returns whether there are fewer candidates than the budget. For a sparse
-    row, ``labels`` are its label ids and ``place`` says where each stands; for a dense one both are
-    None.
+    This is the prediction step of Algorithm 1, Eq. (3): predict argmax over ŷ of ∇ψ(C_{t−1})·E[C(y,
+    ŷ)]. By Eq. (5) and (6), it is a selection by the gains slope_j·η_j + offset_j. Writes FLAGS of
+    ``work``, and calibrated probabilities to VALUES. Returns whether there are fewer candidates
+    than the budget.
+
+    ``labels`` lists the label ids of a sparse row, and ``place`` gives the position of each label
+    in the row. Both are None for a dense row. ``pick`` is the index of the fixed rule to use.
+    ``width`` is the number of labels of the row, padded.
     """
     calibrate(memory.calibrator, memory.columns, memory.work, width)
     feedback, unit = set_point(spec, memory)
@@ -152,11 +166,17 @@ def decide(spec, memory, place, labels, pick, width):
 
 @helper
 def hide(gaps, memory, weight, counted, labelled, place, labels, width):
-    """Take labels that are unknown out of a row, and note how much each missed.
+    """Remove unknown labels from a row, and record the weight with which each label was unknown.
 
-    Where labels are seen because of the decision, one that was not predicted is seen in an audited
-    row alone. It is not missed: its probability is added to those of labels that nobody saw. A
-    prediction whose label never came is missed.
+    A label is removed by setting its probability, flag and true label in ``work`` to zero. Its
+    weight is added to MISSED (``counted``: in the unit of counts) and UNREPORTED (``weight``) of
+    ``table``.
+
+    If labels are observed depending on the decision (``gaps.audit`` ≠ 0), a label that was not
+    predicted is observed only in audited rows. Otherwise its probability is added to UNSEEN, and
+    not its weight to MISSED. A predicted label that never arrived is MISSED. In audited rows,
+    labels and probabilities of entries that were not predicted are added to AUDITED_LABELS and
+    AUDITED_VALUES.
     """
     work, table, by_decision = memory.work, memory.table, gaps.audit != 0.0
     for i in range(gaps.unknown.shape[0]):
@@ -190,29 +210,33 @@ def hide(gaps, memory, weight, counted, labelled, place, labels, width):
 
 @helper
 def fit_audited(audit, calibrator, columns, work, weight, unit, width, m):
-    """Let the calibrator learn once more from what was audited and not predicted.
+    """Train the calibrator again on entries of an audited row that were not predicted.
 
-    Audits stand for the rows around them that were not audited, so they weigh more.
+    An audited row represents the rows that were not audited, so these entries get the weight
+    ``audit`` in total: one part from ``fit``, and ``audit`` − 1 here.
     """
     values_before, rows = work[RANKS], calibrator.shared[LABELLED]
     for i in range(width):
         values_before[i] = work[VALUES, i]
-        # Nothing is learned of a probability of zero.
+        # Entries with probability zero are skipped by ``fit``.
         work[VALUES, i] = 0.0 if work[FLAGS, i] > 0.0 else values_before[i]
     fit(calibrator, columns, work, (audit - 1.0) * weight, unit, width, m)
-    calibrator.shared[LABELLED] = rows  # it is one row
+    calibrator.shared[LABELLED] = rows  # the row was counted before
     for i in range(width):
         work[VALUES, i] = values_before[i]
 
 
 @helper
 def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labels, width):
-    """Count a decided row, and learn from its labels where they are known.
+    """Count a decided row, and learn from its labels if they are known.
 
-    ``work`` holds its VALUES (calibrated), LOGITS, FLAGS and PRESENT. Algorithm 1:
-    C_t = C_{t−1} + C(y_t, ŷ_t); Algorithm 2 has η̂ in place of y. The first five arguments are parts
-    of ``memory`` and ``row``. One that is not used is None, and Numba leaves out the branches that
-    need it; it does so for arguments, and not for fields of a tuple.
+    ``memory.work`` has VALUES (calibrated), LOGITS, FLAGS and PRESENT of the row. The counts are
+    those of Algorithm 1, C_t = C_{t−1} + C(y_t, ŷ_t); Algorithm 2 has η̂_t in place of y_t. Eq. (1)
+    is the same with means. ``place`` and ``labels`` are as in ``decide``.
+
+    The first five arguments are fields of ``memory`` and ``row``. They are passed one by one
+    because Numba removes the branches of an argument that is None, but not those of a tuple field
+    that is None.
     """
     feedback, columns, totals, work = spec.feedback, memory.columns, memory.totals, memory.work
     weight, late, labelled, partly = row.weight, row.late, row.labelled, False
@@ -230,7 +254,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
         if window is not None and is_counted:
             remember(window, feedback, work, weight, NOW, labelled and not partly, labels, width)
     if gaps is not None and partly:
-        # Limits that need no labels look at the whole decision, so they move before it is hidden.
+        # Prices of limits that need no labels use the whole decision: move them before ``hide``.
         if limits is not None:
             if place is not None:
                 scatter(feedback, calibrator, pace, columns, memory.table, labels)
@@ -240,7 +264,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
         if window is not None and (partly or late):
             remember(window, feedback, work, weight, LATER, labelled, labels, width)
         observe(feedback, spec.sums, columns, totals, work, counted, width)
-        if pace is not None:  # counts that decide decay or slide; these are for reported values
+        if pace is not None:  # OWN and TRUE decay or slide; JUDGED does not, for reported values
             judged = columns[3 * JUDGED : 3 * JUDGED + 3]
             count_set(judged, totals[JUDGED], NO_SUMS, work[PRESENT], work[FLAGS], weight, width)
         if calibrator is not None:
@@ -252,7 +276,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
     if limits is not None:
         steady = not late and not partly
         move(limits, spec, memory, weight, steady, labelled, place, labels, width)
-    # One more row has passed: what was counted is worth a little less, or leaves the window.
+    # After each counted row, older rows lose weight, or the oldest row leaves the window.
     if pace is not None and not late and weight > 0.0 and is_counted:
         if window is not None:
             slide(window, feedback, spec.sums, limits, memory.table, totals)
