@@ -1,22 +1,25 @@
-"""Limits, and prices that keep them: maximize the metric subject to linear constraints on counts.
+"""Limits and their prices: maximize the metric subject to linear constraints on counts.
 
-A limit on a rate num / den ≥ C is kept by its linear form num − C·den, over a size so far as a
-share of the rows. The size is den, except for precision: what is predicted follows the price, and a
-price over it would feed on itself, dearer the less is predicted. There it is the mean of
-predictions and occurrences. A label that helps a limit gains the price μ times its part of the
-limit's form.
+A limit on a rate num / den ≥ C is the linear form num − C·den ≥ 0. Its price μ is a Lagrange
+multiplier: predicting a label adds μ times the label's part of the form to the gain. The form is
+divided by its size so far, as a share of the rows. The size is den, except for precision, whose den
+is the number of predictions. There, a higher price leads to fewer predictions, and dividing by
+these would raise the price further. So the size for precision is the mean of predictions and
+positives.
 
-Prices move after each row by the row's own excess, over the root of the sum of its squares so far:
-no step size is to be chosen. Three things keep a price from being misled at its start:
+After each row, a price moves by the row's own excess (constraint violation), divided by the root of
+the sum of squared excesses so far, as in AdaGrad. So there is no step size to choose. Three
+measures prevent wrong prices at the start:
 
-- Labels come by chance. Where probabilities are calibrated, the excess of a row is first what was
-  to be expected of it, and by and by what came of it: an estimate is worth TRUST draws.
-- The first SLOW rows move a rate's price less: it would be far away, and long on its way back.
-- Two prices can hold each other up: each makes up for what the other costs its limit. So where
-  there are several limits and all have room, all prices fall a little.
+- Labels are noisy. If probabilities are calibrated, the first excesses come from expected labels,
+  and observed labels replace these gradually. An estimate is worth TRUST labels.
+- During about the first SLOW rows, the price of a rate takes smaller steps. Otherwise it would move
+  far away, and take long to return.
+- Two prices can keep each other high, if each compensates for what the other costs its limit. So if
+  there are several limits and all have slack, all prices fall a little.
 
-``numbers`` has a row for each limit, ``labels`` the label that it is about (−1 is all), ``kinds``
-how it is scaled.
+The arrays ``numbers``, ``kinds`` and ``labels`` describe the limits (``omma.limits.compiled``
+writes them); the kernels write the prices.
 """
 
 from typing import Any, Final, NamedTuple
@@ -43,52 +46,48 @@ from omma.kernels.layout import (
 )
 
 # Kinds of limits.
-COUNTED: Final = 0  # a rate whose denominator is counted
-STEADY: Final = 1  # what is predicted a row: no labels are needed
-MEAN: Final = 2  # the mean of recalls over labels: C and the sign stand where the form would
+COUNTED: Final = 0  # a rate with a counted denominator
+STEADY: Final = 1  # predictions per row: needs no labels
+MEAN: Final = 2  # mean recall over labels; FORM then has the bound C and the sign of the limit
 
-# Columns of `numbers`; forms are over (tp, predicted, positive, rows).
-FORM: Final = 0  # four: what must not be negative
-UNDER: Final = 4  # four: what a tighter bound takes off it; the denominator of a counted rate
-WEIGHT: Final = 8  # of the price in the gains
-MARGIN: Final = 9  # standard errors to stay away from the bound, times the root of the variance
-CAP: Final = 10  # the most that a margin tightens the bound
-SIZE: Final = 11  # four: what the price of a counted rate is over
-TRUST: Final = 15  # how many draws a calibrated estimate is worth beside labels
+# Columns of ``numbers``. A form has four coefficients, of (tp, predicted, positive, rows).
+FORM: Final = 0  # four columns: the form that must be ≥ 0
+UNDER: Final = 4  # four: the form is reduced by a tighter bound times this (the denominator)
+WEIGHT: Final = 8  # factor of the price in the gains
+MARGIN: Final = 9  # safety margin in standard errors, times the standard deviation of one row
+CAP: Final = 10  # the most by which the margin tightens the bound
+SIZE: Final = 11  # four: the size that divides the price of a counted rate
+TRUST: Final = 15  # how many observed labels a calibrated estimate is worth; 0 if not calibrated
 NUMBERS: Final = 16
 
-STEP: Final = 0.7  # of a price whose every row so far missed by as much
-SLOW: Final = 100.0  # rows
-EASE: Final = 0.5  # the power of rows by which prices fall where there is room everywhere
-DEAREST: Final = 1000.0  # the limit alone decides, and the way back is not too long
-BEYOND: Final = 100.0  # a price that limits within reach hardly have
-LATELY: Final = 2.0  # row t weighs t ** LATELY in the mean of a price
+STEP: Final = 0.7  # if all excesses are equal, row t moves the position by STEP / √t
+SLOW: Final = 100.0  # rows during which the prices of rates take smaller steps
+EASE: Final = 0.5  # if all limits have slack, prices fall as (number of rows) ** −EASE
+DEAREST: Final = 1000.0  # maximum price: here the limit alone decides; more would delay the return
+BEYOND: Final = 100.0  # above this price, a limit is considered out of reach
+LATELY: Final = 2.0  # row t has the weight t ** LATELY in the mean of a price
 
 
 class Limits(NamedTuple):
-    """Limits with their prices ``mu``; all arrays but ``rates`` have a row for each limit.
+    """Limits with their prices. Arrays have an entry (or a row) for each limit, except ``rates``.
 
-    ``mean`` is the mean position of each price so far (see ``position_of``), later rows weighing
-    more: a price wanders around what it should be, and a fixed rule is better off at its mean.
-    ``spread`` has sums of squares of excesses. ``rates`` has the sum of the recalls of labels that
-    occurred, and their number; it is empty where no limit asks for it. ``degrees`` is the row of
-    ``work`` that says to what degree labels are present: PRESENT, or VALUES where limits are held
-    on what probabilities say.
+    A price fluctuates around its right value, so a fixed rule uses the mean of its positions
+    (``position_of``), in which later rows weigh more.
     """
 
-    numbers: Any
-    kinds: Any
-    labels: Any
-    mu: Any
-    mean: Any
-    spread: Any
-    rates: Any
-    degrees: int
+    numbers: Any  # (limits, NUMBERS) float64: forms and constants of each limit
+    kinds: Any  # (limits,) int64: COUNTED, STEADY or MEAN
+    labels: Any  # (limits,) int64: the label of the limit; −1 is all labels
+    mu: Any  # (limits,): prices
+    mean: Any  # (limits,): weighted means of the positions of prices
+    spread: Any  # (limits,): sums of squared excesses
+    rates: Any  # (2,): Σ recall and number of labels that occurred; empty if not needed
+    degrees: int  # row of ``work`` with true labels (PRESENT), or VALUES if held on probabilities
 
 
 @by_kind
 def limited_set(feedback):
-    """The set of counts that limits look at: as they are, not corrected ones."""
+    """Return the set of counts that limits are held on: counts as observed, not corrected."""
 
 
 @limited_set.case()
@@ -103,14 +102,14 @@ def limited_true(feedback):
 
 @helper
 def form_of(numbers, i, first, tp, predicted, positive, n):
-    """One of the linear forms of limit i."""
+    """Evaluate a linear form of limit i; ``first`` is its first column in ``numbers``."""
     part = numbers[i, first] * tp + numbers[i, first + 1] * predicted
     return part + numbers[i, first + 2] * positive + numbers[i, first + 3] * n
 
 
 @helper
 def counts_for(feedback, table, totals, j):
-    """(tp, predicted, positive, rows) so far of label j, or of all labels where j is −1."""
+    """Return (tp, predicted, positive, rows) so far of label j, or summed over labels if j = −1."""
     which = limited_set(feedback)
     first, n = 3 * which, totals[which, N]
     if j >= 0:
@@ -121,7 +120,7 @@ def counts_for(feedback, table, totals, j):
 
 @helper
 def tighter_by(limits, i, counts, unit):
-    """What the margin takes off the bound."""
+    """Return how much the margin tightens the bound of limit i: MARGIN / √rows, at most CAP."""
     under = form_of(limits.numbers, i, UNDER, *counts) if limits.kinds[i] == COUNTED else counts[3]
     rows = max(under / unit, 1.0)
     return min(limits.numbers[i, MARGIN] / np.sqrt(rows), limits.numbers[i, CAP])
@@ -129,12 +128,13 @@ def tighter_by(limits, i, counts, unit):
 
 @helper
 def conceded(limits, i, counts):
-    """How far below its bound the form of a limit is taken that is out of reach (Dinkelbach).
+    """Return how much to lower the bound of limit i if it is out of reach (Dinkelbach), else 0.
 
-    Where no rule reaches a bound, the rule that is best by the form at the bound is not that of the
-    greatest rate, if decisions change the rate's denominator as they do that of F and Jaccard. The
-    form is taken at the rate so far: rate and rule improve each other. Precision can always be
-    greater, and no decision changes the denominator of the other rates.
+    Suppose that no rule reaches the bound, and that decisions change the denominator of the rate,
+    as for F and Jaccard. Then the best rule by the form at the bound is not the rule with the
+    greatest rate. So the form is taken at the rate so far, and rate and rule improve each other.
+    Precision needs none of this because it can always be raised, and the denominators of other
+    rates do not depend on decisions.
     """
     numbers = limits.numbers
     fixed_denominator = numbers[i, UNDER + 1] == 0.0 or numbers[i, UNDER + 2] == 0.0
@@ -146,7 +146,7 @@ def conceded(limits, i, counts):
 
 @helper
 def position_in(place, labels, j):
-    """Where label j stands in a row; −1 where it does not. A dense row has every label."""
+    """Return the position of label j in a row, or −1; in a dense row (``place`` None) it is j."""
     if place is None:
         return j
     i = place[j]
@@ -155,7 +155,11 @@ def position_in(place, labels, j):
 
 @helper
 def add_prices(limits, feedback, unit, columns, table, totals, work, place, labels, width, m):
-    """Add what prices make of slope and offset of a row's labels; nothing without limits."""
+    """Add prices times forms to SLOPE and OFFSET in ``work``; does nothing without limits.
+
+    ``columns``, ``table``, ``totals`` and ``work`` are the arrays of ``row.Memory``, ``unit`` is
+    the unit of counts (``decay``), and ``place``, ``labels``, ``width`` are as in ``row.decide``.
+    """
     if limits is not None:
         add_all_prices(
             limits, feedback, unit, columns, table, totals, work, place, labels, width, m
@@ -185,7 +189,7 @@ def add_all_prices(limits, feedback, unit, columns, table, totals, work, place, 
                 work[SLOPE, at] += by_tp
                 work[OFFSET, at] += by_predicted
     positive = columns[3 * limited_set(feedback) + POSITIVE]
-    for i in range(width):  # a recall moves by 1 / positive
+    for i in range(width):  # one more true positive raises a recall by 1 / positive
         work[SLOPE, i] += slope + by_recall / max(positive[i], unit)
         work[OFFSET, i] += offset
 
@@ -195,19 +199,22 @@ def add_all_prices(limits, feedback, unit, columns, table, totals, work, place, 
 
 @helper
 def position_of(mu):
-    """Where a price stands: it moves by steps below one and by factors above, so far up is near."""
+    """Map a price to its position: linear below 1 and logarithmic above."""
     return mu if mu < 1.0 else 1.0 + np.log(mu)
 
 
 @helper
 def price_at(position):
-    """The price at a position; past DEAREST, what a limit was missed by still adds up."""
+    """Map a position to its price; the price is capped at DEAREST.
+
+    The inverse of ``position_of``. At the cap, excesses still add to ``spread``.
+    """
     return position if position < 1.0 else min(np.exp(position - 1.0), DEAREST)
 
 
 @helper
 def all_have_room(limits, feedback, table, totals, unit):
-    """Whether every limit holds over the rows so far, with something to spare."""
+    """Whether every limit holds strictly over the rows so far (positive slack)."""
     without = 0
     for i in range(limits.mu.shape[0]):
         if limits.kinds[i] == MEAN:
@@ -225,10 +232,10 @@ def all_have_room(limits, feedback, table, totals, unit):
 
 @helper
 def move(limits, spec, memory, weight, steady, counted, place, labels, width):
-    """Move each price by the excess of a row that was counted.
+    """Move each price by the excess of a counted row; writes ``mu``, ``mean`` and ``spread``.
 
-    ``steady`` says to move limits that need no labels, ``counted`` those that do. None of the
-    limits on estimates needs labels.
+    ``steady`` says to move limits that need no labels, ``counted`` those that need them. If limits
+    are held on probabilities, no limit needs labels. ``weight`` is the weight of the row.
     """
     if limits.degrees == VALUES:
         counted = steady
@@ -266,6 +273,7 @@ def move(limits, spec, memory, weight, steady, counted, place, labels, width):
                 if at >= 0:
                     predicted, positive, there = work[FLAGS, at], degrees[at], work[VALUES, at]
                     tp, by_values = positive * predicted, there * predicted
+            # The weight of the expected excess: TRUST draws against the denominator so far.
             trust = 0.0
             if kind == COUNTED and limits.numbers[i, TRUST] > 0.0:
                 worth = limits.numbers[i, TRUST] * weight
@@ -277,6 +285,7 @@ def move(limits, spec, memory, weight, steady, counted, place, labels, width):
             under = form_of(limits.numbers, i, UNDER, tp, predicted, positive, 1.0)
             excess = weight * (tighter_by(limits, i, counts, unit) * under - room)
         limits.spread[i] += excess * excess
+        # The step of AdaGrad, shorter at the start. The price is projected to ≥ 0.
         slower = 1.0 + SLOW * weight / max(n, weight) if kind == COUNTED else 1.0
         step = STEP * excess / np.sqrt(limits.spread[i] * slower)
         position = position_of(limits.mu[i])
@@ -285,12 +294,16 @@ def move(limits, spec, memory, weight, steady, counted, place, labels, width):
         limits.mean[i] += share * (position_of(limits.mu[i]) - limits.mean[i])
 
 
-# The mean of recalls, kept beside counts.
+# The sum of recalls, stored in addition to counts.
 
 
 @helper
 def follow_recalls(limits, feedback, table, work, degrees, weight, labels, width):
-    """Keep the sum of recalls after a row was counted: of each label present, what it changed."""
+    """Update the sum of recalls in ``limits.rates`` after a row was counted.
+
+    Each label that is present changes its own recall. ``degrees``, shape (width,), says to what
+    degree each label is present. ``weight`` is the weight of the row in the unit of counts.
+    """
     first = 3 * limited_set(feedback)
     change, new = np.int64(0), 0.0
     for i in range(width):
@@ -312,7 +325,7 @@ def follow_recalls(limits, feedback, table, work, degrees, weight, labels, width
 
 @helper
 def add_recalls(limits, feedback, table, ids, sign):
-    """Add the recalls of some labels, or take them off, where a row leaves a window."""
+    """Add (sign 1) or subtract (−1) the recalls of the labels ``ids``, if a row leaves a window."""
     if limits is not None and limits.rates.shape[0] > 0:
         first = 3 * limited_set(feedback)
         for i in range(ids.shape[0]):
@@ -324,7 +337,7 @@ def add_recalls(limits, feedback, table, ids, sign):
 
 @helper
 def recount_recalls(limits, feedback, table):
-    """Add up the recalls of all labels anew."""
+    """Sum the recalls of all labels again."""
     if limits is not None and limits.rates.shape[0] > 0:
         first = 3 * limited_set(feedback)
         limits.rates[0] = limits.rates[1] = 0.0
