@@ -1,13 +1,13 @@
-"""A user's own metric inside compiled code: its value, and forward-mode derivatives.
+"""A user's own metric in compiled code: its value, and derivatives by forward-mode differentiation.
 
-A ``Dual`` is a value with its derivatives along two directions: one more true positive
-(``along_tp``) and one more positive prediction (``along_predicted``). Arithmetic on duals is the
-chain rule, so calling ``psi`` once with four duals gives its value, slope and offset together,
-exact to rounding. Comparisons look at the value alone, so branches, ``min``, ``max`` and ``abs``
-work too, and give the derivative of the side taken.
+A ``Dual`` is a value with two directional derivatives: by one more true positive (``along_tp``) and
+by one more positive prediction (``along_predicted``). Arithmetic on duals applies the chain rule.
+So one call of ``psi`` with four duals gives value, slope and offset of Eq. (5), exact to rounding.
+Comparisons use only the value. Therefore branches, ``min``, ``max`` and ``abs`` also work, and give
+the derivative of the chosen side.
 
-Against a complex step, which needs two evaluations and slow complex divisions, this was measured
-at about a fifth of the time, and it does not ask the metric to be analytic.
+Duals take about a fifth of the time of complex-step differentiation (measured), which needs two
+evaluations and slow complex divisions. They also do not require an analytic metric.
 """
 
 import math
@@ -31,16 +31,16 @@ from numba.extending import (
 
 from omma.kernels.jit import COMMON, helper
 
-# Of (tp, predicted, positive, whole).
+# A function of the fractions (tp, predicted, positive, whole); it returns (slope, offset).
 Partials = Callable[[float, float, float, float], tuple[float, float]]
 FIELDS = ("value", "along_tp", "along_predicted")
 
 
 class Dual:
-    """A number and its derivatives along one more true positive and one more prediction.
+    """A number and its derivatives by one more true positive and by one more positive prediction.
 
-    Inside compiled code this is a constructor; with the compiler switched off its operators run
-    as they stand. Both take their rules from the tables at the end of this file.
+    In compiled code this is a constructor. With the compiler switched off, its operators run as
+    Python. Both use the rules in the tables at the end of this file.
     """
 
     __slots__ = FIELDS
@@ -58,17 +58,17 @@ class Dual:
 
 
 class DualType(types.Type):
-    """Numba's name for ``Dual``."""
+    """The Numba type of ``Dual``."""
 
     def __init__(self) -> None:
         super().__init__(name="omma.Dual")
 
     def unify(self, context: Any, other: Any) -> Any:
-        """A branch may return a plain number: a constant is a dual too."""
+        """Let branches return a Dual or a plain number: the number becomes a Dual."""
         return self if isinstance(other, types.Number) else None
 
     def can_convert_from(self, context: Any, other: Any) -> Any:
-        """Numbers become duals that move nowhere, as a float32 becomes a float64."""
+        """Let numbers convert to duals, as a float32 converts to a float64."""
         widening = context.can_convert(types.float32, types.float64)
         return widening if isinstance(other, types.Number) else None
 
@@ -78,7 +78,7 @@ dual_type = DualType()
 
 @register_model(DualType)
 class DualModel(models.StructModel):
-    """Three float64 side by side."""
+    """Three float64 in a struct."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, [(name, types.float64) for name in FIELDS])
@@ -94,7 +94,7 @@ def _type_dual(context: Any) -> Any:
 
 
 def _struct(context: Any, builder: Any, values: Any) -> Any:
-    """Three numbers as one LLVM value."""
+    """Put three numbers into one LLVM struct."""
     made = ir.Constant(context.get_value_type(dual_type), ir.Undefined)
     for place, value in enumerate(values):
         made = builder.insert_value(made, value, place)
@@ -116,7 +116,7 @@ def _cast_number(context: Any, builder: Any, source: Any, target: Any, value: An
 
 
 def lift(number: Any) -> Dual:
-    """A constant is a dual that moves nowhere."""
+    """Convert a constant to a Dual with zero derivatives; a Dual is returned unchanged."""
     return number if isinstance(number, Dual) else Dual(number, 0.0, 0.0)
 
 
@@ -129,31 +129,31 @@ def _lift(number):
 
 @helper
 def scaled(derivative, tangent):
-    """Chain rule for one direction; standing still stays still where the derivative is infinite."""
+    """Chain rule for one direction; a zero tangent gives 0 even if the derivative is infinite."""
     return 0.0 if tangent == 0.0 else derivative * tangent
 
 
 @helper
 def chain(value, derivative, x):
-    """A function of one dual."""
+    """Apply a function of one dual, given its ``value`` and ``derivative`` at x."""
     return Dual(value, scaled(derivative, x.along_tp), scaled(derivative, x.along_predicted))
 
 
 @helper
 def add(x, y):
-    """The sum rule."""
+    """Return x + y."""
     return Dual(x.value + y.value, x.along_tp + y.along_tp, x.along_predicted + y.along_predicted)
 
 
 @helper
 def subtract(x, y):
-    """The difference rule."""
+    """Return x − y."""
     return Dual(x.value - y.value, x.along_tp - y.along_tp, x.along_predicted - y.along_predicted)
 
 
 @helper
 def multiply(x, y):
-    """The product rule."""
+    """Return x · y, by the product rule."""
     return Dual(
         x.value * y.value,
         x.value * y.along_tp + x.along_tp * y.value,
@@ -163,7 +163,7 @@ def multiply(x, y):
 
 @helper
 def divide(x, y):
-    """The quotient rule, with one division."""
+    """Return x / y, by the quotient rule with one division; NaN if y is 0."""
     inverse = 1.0 / y.value if y.value != 0.0 else np.nan
     value = x.value * inverse
     return Dual(
@@ -175,27 +175,27 @@ def divide(x, y):
 
 @helper
 def logarithm(x):
-    """The natural logarithm."""
+    """Return the natural logarithm of x."""
     return chain(np.log(x.value), 1.0 / x.value if x.value != 0.0 else np.inf, x)
 
 
 @helper
 def exponential(x):
-    """The exponential."""
+    """Return the exponential of x."""
     value = np.exp(x.value)
     return chain(value, value, x)
 
 
 @helper
 def square_root(x):
-    """The square root; infinitely steep at zero."""
+    """Return the square root of x; the derivative at zero is infinite."""
     value = np.sqrt(x.value)
     return chain(value, 0.5 / value if value != 0.0 else np.inf, x)
 
 
 @helper
 def power(x, y):
-    """A power; the exponent's own derivative counts only where it moves."""
+    """Return x ** y; the derivative by the exponent is used only if the exponent varies."""
     value = x.value**y.value
     base = Dual(x.value, x.along_tp, x.along_predicted)
     if y.value == 0.0:
@@ -214,31 +214,31 @@ def power(x, y):
 
 @helper
 def negative(x):
-    """The opposite."""
+    """Return −x."""
     return Dual(-x.value, -x.along_tp, -x.along_predicted)
 
 
 @helper
 def positive(x):
-    """The number itself."""
+    """Return x."""
     return x
 
 
 @helper
 def absolute(x):
-    """The distance from zero."""
+    """Return |x|."""
     return negative(x) if x.value < 0.0 else x
 
 
 @helper
 def smaller(x, y):
-    """The smaller of two, with the derivative of the one taken."""
+    """Return the smaller of x and y, with its derivatives."""
     return y if y.value < x.value else x
 
 
 @helper
 def larger(x, y):
-    """The larger of two, with the derivative of the one taken."""
+    """Return the larger of x and y, with its derivatives."""
     return y if y.value > x.value else x
 
 
@@ -302,7 +302,7 @@ def _teach_comparison(function: Any) -> None:
 
 
 def _teach_python() -> None:
-    """Give the class the same operators, for when the compiler is switched off."""
+    """Give ``Dual`` the same operators for plain Python, if the compiler is switched off."""
     for name, rule in (("neg", negative), ("pos", positive), ("abs", absolute)):
         setattr(Dual, f"__{name}__", lambda x, rule=rule: rule(x))
     for name in ("add", "sub", "mul", "truediv", "pow"):
@@ -326,18 +326,21 @@ for _function in COMPARISONS:
 _teach_python()
 
 
-# A metric, and its derivatives, as functions that the kernels can call.
+# A metric and its derivatives as functions that kernels can call.
 
 
 @helper
 def finite(number):
-    """Zero for what is no number: with no counts to look at, nothing speaks for or against."""
+    """Replace NaN and infinity by 0: without counts, a metric gives no preference."""
     return number if np.isfinite(number) else 0.0
 
 
 @helper
 def cells_of(tp, predicted, positive, whole):
-    """The four cells; rounding must not make one negative."""
+    """Return the four cells (tp, fp, fn, tn) of fractions (tp, predicted, positive, whole).
+
+    Cells are at least 0: rounding could make one negative.
+    """
     return (
         tp,
         max(predicted - tp, 0.0),
@@ -347,18 +350,22 @@ def cells_of(tp, predicted, positive, whole):
 
 
 def compile_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a user's function; nothing is compiled before it is called."""
+    """Compile a user's function; compilation happens at its first call."""
     return numba.njit(error_model="numpy")(function)
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
-    """Compile a function of numbers: what makes objects, as text and lists do, is refused."""
+    """Compile a function of numbers; functions that create objects (text, lists) are rejected."""
     njit: Any = numba.njit
     return njit(**COMMON)(function)
 
 
 def partials_of(psi: Callable[..., Any]) -> Partials:
-    """Derivatives of compiled ``psi(tp, fp, fn, tn)`` by its own arithmetic on duals."""
+    """Return a compiled function for slope and offset of ``psi(tp, fp, fn, tn)``, using duals.
+
+    One more true positive at fixed predicted and positive changes (tp, fp, fn, tn) by (1, −1, −1,
+    1). One more prediction at fixed tp and positive changes them by (0, 1, 0, −1).
+    """
 
     def partials(tp, predicted, positive, whole):
         tp_, fp, fn, tn = cells_of(tp, predicted, positive, whole)
@@ -376,7 +383,10 @@ def partials_of(psi: Callable[..., Any]) -> Partials:
 
 
 def partials_from(gradient: Callable[..., Any]) -> Partials:
-    """Derivatives from a compiled function that returns those by tp, fp, fn and tn."""
+    """Return a compiled function for slope and offset from a user's gradient by (tp, fp, fn, tn).
+
+    The slope is G_tp − G_fp − G_fn + G_tn = α and the offset is G_fp − G_tn = −β, as in Eq. (5).
+    """
 
     def partials(tp, predicted, positive, whole):
         tp_, fp, fn, tn = cells_of(tp, predicted, positive, whole)
@@ -387,7 +397,7 @@ def partials_from(gradient: Callable[..., Any]) -> Partials:
 
 
 def value_of(psi: Callable[..., Any]) -> Callable[..., float]:
-    """Compiled ``psi`` as a function of (tp, predicted, positive, whole)."""
+    """Return compiled ``psi`` as a function of the fractions (tp, predicted, positive, whole)."""
 
     def value(tp, predicted, positive, whole):
         return finite(psi(*cells_of(tp, predicted, positive, whole)))

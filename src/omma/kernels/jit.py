@@ -1,13 +1,13 @@
-"""How functions are compiled, and where their machine code is kept.
+"""Compilation of functions, and the cache of their machine code.
 
-An ``entry`` is called from Python and keeps its machine code on disk. A ``helper`` is called by
-other compiled functions only and becomes part of their loops. A function ``by_kind`` has a case for
-each kind of its first argument; the case is chosen while compiling.
+An ``entry`` is called from Python; its machine code is cached on disk. A ``helper`` is called only
+by other compiled functions and is inlined. A function ``by_kind`` has a case for each kind (type)
+of its first argument; the case is chosen at compile time.
 
-Flags: ``error_model="numpy"`` divides as IEEE 754 says instead of branching to raise, which lets
-loops become vector instructions. Fast-math stays off: it would let two callers of one helper round
-differently. ``_nrt=False`` leaves reference counts alone: nothing here makes or keeps an array, and
-counting references to views took half the time of a row.
+Flags: with ``error_model="numpy"`` division follows IEEE 754 and has no branch that raises, so
+loops are vectorized. Fast-math is off, because it would let two callers of one helper round
+differently. ``_nrt=False`` switches off reference counting: kernels never allocate or keep arrays,
+and counting references to views took half the time of a row.
 """
 
 from __future__ import annotations
@@ -31,29 +31,30 @@ from llvmlite import ir
 from numba.core import event, types
 from numba.extending import intrinsic, overload
 
-config: Any = numba.config  # its stubs do not know of all settings
+config: Any = numba.config  # as Any: its type stubs lack some settings
 COMMON: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 INLINED: Any = {**COMMON, "no_cpython_wrapper": True, "forceinline": True}
 
 
 def cache_folder() -> Path | None:
-    """A folder of this user's alone for machine code of exactly these sources; None without one.
+    """Return the folder for machine code of exactly these sources; None if there is no safe folder.
 
-    Numba compares the file of an entry alone, so a change to a helper in another file would leave
-    old machine code in use: the folder's name is a hash of all sources. Whoever can write machine
-    code there can run it as this user, so the folder must belong to this user alone.
+    Numba compares only the source file of an entry. After a change to a helper in another file, it
+    would use old machine code. Therefore the folder is named after a hash of all sources. Whoever
+    can write machine code to the folder can run it as this user, so the folder must belong to this
+    user, with no access for others.
     """
     sources = sorted(
         (source.name, source.read_bytes())
         for source in files(__package__).iterdir()
         if source.name.endswith(".py")
     )
-    # Numba's own index knows Numba's version and the processor, not these.
+    # Numba's own index checks its version and the processor, but not these.
     versions = (np.__version__, llvmlite.__version__, config.BOUNDSCHECK)
     name = hashlib.sha256(repr((sources, versions)).encode()).hexdigest()[:16]
     chosen = config.CACHE_DIR  # the environment variable NUMBA_CACHE_DIR
     folder = (Path(chosen) if chosen else user_cache() / "omma") / f"omma-kernels-{name}"
-    with suppress(OSError):  # a read-only home: compiled anew in every process
+    with suppress(OSError):  # with a read-only home, every process compiles again
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if hasattr(os, "getuid"):
             status = folder.lstat()
@@ -72,7 +73,7 @@ def cache_folder() -> Path | None:
 
 
 def user_cache() -> Path:
-    """Where programs of this user keep what can be made again."""
+    """Return the cache directory of this user on this operating system."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     if sys.platform == "darwin":
@@ -85,10 +86,10 @@ CACHE = cache_folder()
 
 @contextmanager
 def in_cache_folder() -> Iterator[None]:
-    """Declare functions whose machine code is kept in our folder.
+    """Declare functions in this context to cache their machine code in the folder of omma.
 
-    Numba chooses the folder when a function is declared, so its configuration is changed for that
-    moment only.
+    Numba chooses the folder when a function is declared, so its configuration is changed only for
+    that moment.
     """
     before = config.CACHE_DIR
     try:
@@ -99,38 +100,35 @@ def in_cache_folder() -> Iterator[None]:
 
 
 def entry(function: Callable[..., Any]) -> Any:
-    """Compile a function that Python calls; its machine code is kept on disk.
-
-    Other threads run while the function does.
-    """
-    njit: Any = numba.njit  # its stubs do not know of all options
+    """Compile a function that Python calls: cached on disk, and it releases the GIL."""
+    njit: Any = numba.njit  # as Any: its type stubs lack some options
     with in_cache_folder():
         return njit(**COMMON, nogil=True, cache=CACHE is not None)(function)
 
 
 def helper(function: Callable[..., Any]) -> Any:
-    """Compile a function that becomes part of the compiled functions that call it."""
+    """Compile a function that is inlined into the compiled functions that call it."""
     njit: Any = numba.njit
     return njit(**INLINED)(function)
 
 
 def by_kind(described: Callable[..., Any]) -> Any:
-    """A function with a case for each kind of its first argument: named tuples, arrays and None.
+    """Make a function with a case for each kind of its first argument (named tuple, array, None).
 
-    ``@function.case(MacroTerm)`` adds the case of a ``MacroTerm``, ``@function.case(np.ndarray)``
-    that of an array, ``@function.case(None)`` that of None, and ``@function.case()`` serves every
-    kind without a case of its own.
+    ``@function.case(MacroTerm)`` adds the case for ``MacroTerm``, ``@function.case(np.ndarray)``
+    that for arrays, and ``@function.case(None)`` that for None. ``@function.case()`` adds the
+    default, for every kind without a case of its own.
     """
     cases: dict[Any, Callable[..., Any]] = {}
     every_other = object()
 
     def function(*arguments: Any) -> Any:
-        """Run the case as plain Python, where the compiler is switched off."""
+        """Run the case as plain Python, if the compiler is switched off."""
         kind = None if arguments[0] is None else type(arguments[0])
         return (cases.get(kind) or cases[every_other])(*arguments)
 
     def pick(*kinds: Any) -> Any:
-        """Numba asks with types: those of named tuples know their class."""
+        """Choose the case by Numba types; the type of a named tuple knows its class."""
         kind = getattr(kinds[0], "instance_class", None)
         kind = np.ndarray if isinstance(kinds[0], types.Array) else kind
         return cases.get(kind) or cases.get(every_other)
@@ -150,7 +148,7 @@ def by_kind(described: Callable[..., Any]) -> Any:
     return function
 
 
-# Intrinsics. With the compiler switched off, the plain functions beside them serve.
+# Intrinsics. The plain functions below replace them if the compiler is switched off.
 
 
 @intrinsic
@@ -178,17 +176,17 @@ def _number_of(context, bits):
 
 
 def fma(a: float, b: float, c: float) -> Any:
-    """a·b + c, rounded once where the processor can (plain Python rounds twice)."""
+    """a·b + c with a single rounding if the processor has it (plain Python rounds twice)."""
     return np.float64(a) * b + c
 
 
 def bits_of(number: float) -> Any:
-    """The bits of a float as a whole number."""
+    """Return the bits of a float64 as a uint64."""
     return np.float64(number).view(np.uint64)
 
 
 def number_of(bits: int) -> Any:
-    """The float that has these bits."""
+    """Return the float64 with these bits (uint64)."""
     return np.uint64(bits).view(np.float64)
 
 
@@ -207,28 +205,29 @@ def _overload_number_of(bits):
     return lambda bits: _number_of(np.uint64(bits))
 
 
-# Functions that loops know by their address alone, so that a loop is compiled once for all of them.
-# Arrays of numbers are handed over as pointers, all else as whole numbers.
+# Functions that loops call by address, so that a loop is compiled once for all of them. Arrays are
+# passed as pointers to float64, all other arguments as integers.
 
 NUMBERS = types.CPointer(types.float64)
 
 
 def by_address(function: Callable[..., Any], *kinds: Any, kept: bool = True) -> Any:
-    """Compile a function for ``call``: ``kinds`` are NUMBERS or ``types.intp``; it returns intp.
+    """Compile a function for ``call``.
 
-    ``kept`` says whether its machine code may be kept on disk. With the compiler switched off the
-    function itself is called.
+    ``kinds`` are the types of its parameters, each NUMBERS or ``types.intp``; it returns intp.
+    ``kept`` says whether its machine code may be cached on disk. With the compiler switched off,
+    the function itself is returned.
     """
     if config.DISABLE_JIT:
         return function
-    cfunc: Any = numba.cfunc  # its stubs do not know of all options
+    cfunc: Any = numba.cfunc  # as Any: its type stubs lack some options
     with in_cache_folder():
         keep = kept and CACHE is not None
         return cfunc(types.intp(*kinds), error_model="numpy", cache=keep)(function)
 
 
 def address_of(function: Any) -> Any:
-    """What ``call`` takes."""
+    """Return the address of a function from ``by_address``, to be passed to ``call``."""
     return function if config.DISABLE_JIT else function.address
 
 
@@ -254,7 +253,7 @@ def _call(context, address, arguments):
 
 
 def call(function, *arguments):
-    """Call a function by its address; with the compiler switched off, it is a plain one."""
+    """Call a function by its address; with the compiler switched off, call the function itself."""
     return function(*arguments)
 
 
@@ -266,8 +265,8 @@ def _overload_call(function, *arguments):
 @intrinsic
 def _read_as(context, numbers, template):
     def generate(target, builder, signature, arguments):
-        # A tuple of float64, nested or not, lies in memory as its numbers one after another. A
-        # user's function takes as much room as one; it is known by its type, and never read.
+        # A tuple of float64, nested or not, is stored as its numbers one after another. A user's
+        # function takes the space of one number. It is known by its type, and never read.
         kind = target.get_value_type(template).as_pointer()
         return builder.load(builder.bitcast(arguments[0], kind))
 
@@ -275,7 +274,10 @@ def _read_as(context, numbers, template):
 
 
 def read_as(numbers, template):
-    """Numbers in memory as a nested tuple of the kind of ``template``."""
+    """Read numbers from memory as a nested tuple of the same kind as ``template``.
+
+    ``numbers`` is a pointer to float64 (NUMBERS).
+    """
     return _filled(template, iter(numbers))
 
 
@@ -293,29 +295,32 @@ def _overload_read_as(numbers, template):
 
 
 def as_array(numbers, shape):
-    """Numbers at an address as an array; with the compiler switched off they are one."""
+    """View the numbers at an address as an array of ``shape``.
+
+    With the compiler switched off, ``numbers`` is already an array.
+    """
     return numbers
 
 
-@overload(as_array, jit_options={"forceinline": True})  # it makes an array: with ``_nrt``
+@overload(as_array, jit_options={"forceinline": True})  # carray makes an array: it needs ``_nrt``
 def _overload_as_array(numbers, shape):
     return lambda numbers, shape: numba.carray(numbers, shape)
 
 
-# A line on standard error where compiling takes long, so that nobody is left wondering.
+# A message on standard error if compilation takes long, so that users know why they wait.
 
-PATIENCE = 1.0  # seconds of compiling before a line says so
+PATIENCE = 1.0  # seconds of compilation before the message
 
 
 class _Announcer(event.Listener):
-    """Says that something is being compiled, once it has taken a second."""
+    """Prints a message when compilation has taken longer than PATIENCE."""
 
     def __init__(self) -> None:
-        self.here = threading.local()  # each thread compiles on its own
-        self.said = False  # one line is enough for a process, however much it compiles
+        self.here = threading.local()  # threads compile independently
+        self.said = False  # the message is written once per process
 
     def on_start(self, event: Any) -> None:
-        """Start a timer at the outermost function; those that it calls compile inside of it."""
+        """Start a timer at the outermost function; functions that it calls compile within it."""
         self.here.depth = getattr(self.here, "depth", 0) + 1
         module = getattr(event.data.get("dispatcher"), "__module__", "")
         if self.here.depth == 1 and module.startswith("omma."):

@@ -1,6 +1,13 @@
-"""Whole blocks of rows: loops over the same ``decide`` and ``learn`` that single rows call.
+"""Loops over blocks of rows; they call the same ``decide`` and ``learn`` as single rows.
 
-Arrays of length zero stand for "not given": weights are then 1, labels known, rules the first.
+Dense rows: ``eta`` (all rows, m), float32 or float64, has probabilities, and ``rows`` (n,), int64,
+selects the rows of the block. ``true``, uint8, has 0/1 labels, and ``true_rows`` (n,) selects its
+rows. Sparse rows: row t stores the label ids ``indices[starts[t]:ends[t]]``, rising, with the
+probabilities ``data`` at the same positions. Its true labels are
+``true_ids[true_starts[t]:true_ends[t]]``. Ids are int32; starts and ends are int64, shape (n,).
+
+Arrays of length zero mean "not given": then weights are 1, labels are known, and the first fixed
+rule decides.
 """
 
 from typing import Any, Final, NamedTuple
@@ -19,41 +26,41 @@ from omma.kernels.layout import (
 )
 from omma.kernels.row import Gaps, Row, decide, learn
 
-# Where a row begins, of the type of other positions: functions are compiled anew for a constant.
+# The first position. Not a Python constant, for which Numba would compile functions again.
 FIRST: Final = np.int64(0)
 
 
 class Extras(NamedTuple):
-    """What comes with a block of rows beside probabilities and labels."""
+    """What comes with a block of n rows besides probabilities and labels."""
 
-    known: Any  # (rows,) uint8: 0 where labels of a row are not known; empty: all are, or none
-    labelled: bool  # whether labels are there at all
-    gaps: Any  # BlockGaps; None where every row has all of its labels or none
-    weights: Any  # (rows,)
-    picks: Any  # (rows,): which of several fixed rules decides
+    known: Any  # (n,) uint8: 0 if the labels of a row are unknown; empty if none is 0
+    labelled: bool  # whether the block has labels at all
+    gaps: Any  # BlockGaps; None if every row has all of its labels or none
+    weights: Any  # (n,) float64: weights of rows; empty if all are 1
+    picks: Any  # (n,) integers: index of the fixed rule that decides; empty if always 0
 
 
 class BlockGaps(NamedTuple):
-    """Which labels of a block of rows nobody knows."""
+    """The unknown labels of a block of n rows."""
 
-    starts: Any  # (rows,): where the unknown labels of each row stand in ``ids``; may be empty
-    ends: Any
-    ids: Any
-    audits: Any  # (rows,): see ``Gaps.audit``; empty where labels do not depend on decisions
+    starts: Any  # (n,) int64: row t does not know ``ids[starts[t]:ends[t]]``; may be empty
+    ends: Any  # (n,) int64
+    ids: Any  # (unknown labels,) int32
+    audits: Any  # (n,): see ``Gaps.audit``; empty if labels do not depend on decisions
 
 
 class Marks(NamedTuple):
-    """After how many rows to copy the counts of true labels, and where to."""
+    """Checkpoints of a replay: where to copy the counts of true labels, and after how many rows."""
 
-    counted: int  # the set of counts that has them (OWN, TRUE or JUDGED)
-    places: Any  # (marks,): numbers of rows, rising
-    cells: Any  # (marks, 3, m)
-    rows: Any  # (marks,): their weight
+    counted: int  # the set with the counts of true labels (OWN, TRUE or JUDGED)
+    places: Any  # (marks,) int64: numbers of rows, rising
+    cells: Any  # (marks, 3, m) float64: copies of the counts
+    rows: Any  # (marks,) float64: copies of the weight of the rows
 
 
 @helper
 def row_at(extras, t, late):
-    """What comes with row t."""
+    """Return the ``row.Row`` of row t of a block."""
     weight = extras.weights[t] if extras.weights.shape[0] > 0 else 1.0
     known = extras.known.shape[0] == 0 or extras.known[t] != 0
     gaps = gaps_at(extras.gaps, t)
@@ -79,7 +86,11 @@ def has_unknown(gaps):
 
 @helper
 def mark(marks, taken, done, table, totals):
-    """Copy the counts of true labels at a checkpoint; returns how many were taken."""
+    """Copy the counts of true labels if ``done`` rows are a checkpoint.
+
+    ``taken`` is the number of checkpoints already copied; returns the new number. Writes
+    ``marks.cells`` and ``marks.rows``.
+    """
     if taken >= marks.places.shape[0] or marks.places[taken] != done:
         return taken
     for cell in range(3):
@@ -94,7 +105,7 @@ def mark(marks, taken, done, table, totals):
 
 @helper
 def read_values(eta, values):
-    """Copy probabilities as float64; returns how many are none."""
+    """Copy probabilities as float64; returns how many values are not in [0, 1]."""
     wrong = 0
     for j in range(eta.shape[0]):
         value = np.float64(eta[j])
@@ -117,7 +128,7 @@ def write_flags(flags, out):
 
 @helper
 def fill_up(budget, flags):
-    """Flag the lowest labels that are not chosen, up to the budget."""
+    """Flag the lowest unflagged labels until ``budget`` are flagged; ``flags`` is (width,)."""
     count = 0
     for j in range(flags.shape[0]):
         count += flags[j] != 0.0
@@ -130,11 +141,12 @@ def fill_up(budget, flags):
 
 @entry
 def replay_dense(eta, rows, true, true_rows, extras, spec, memory, marks, out, out_rows):
-    """Decide and learn rows of every label, one after another.
+    """Decide dense rows and learn from them, one after another.
 
-    Row t has the probabilities ``eta[rows[t]]``, the labels ``true[true_rows[t]]``, and its
-    decision goes into ``out[out_rows[t]]``. Returns the number of rows before the first that holds
-    no probabilities, and the number of rows with fewer candidates than the budget.
+    Row t has the probabilities ``eta[rows[t]]`` and the labels ``true[true_rows[t]]``. Its decision
+    is written to ``out[out_rows[t]]``, int8, unless ``out`` is empty. Updates the arrays of
+    ``memory``. Returns the number of rows before the first one with a value that is not a
+    probability, and how many rows had fewer candidates than the budget.
     """
     work, width = memory.work, padded(memory.work.shape[1])
     taken, filled = FIRST, 0
@@ -160,7 +172,11 @@ def replay_dense(eta, rows, true, true_rows, extras, spec, memory, marks, out, o
 
 @entry
 def learn_dense(eta, rows, true, true_rows, decided, extras, late, spec, memory):
-    """Learn rows of every label that were decided before: ``decided[t]`` are flags of row t."""
+    """Learn from dense rows that were decided before.
+
+    ``decided[t]``, shape (m,), has the flags of row t. ``late`` is True if the rows were counted
+    without labels when they were decided.
+    """
     work, width = memory.work, padded(memory.work.shape[1])
     for t in range(rows.shape[0]):
         read_values(eta[rows[t]], work[VALUES])
@@ -179,17 +195,19 @@ def learn_dense(eta, rows, true, true_rows, decided, extras, late, spec, memory)
 
 
 class Sparse(NamedTuple):
-    """Scratch space of sparse rows: the labels of the row at hand, and where each label stands."""
+    """Scratch space for sparse rows: the labels of the current row and their positions."""
 
-    ids: Any  # (longest row, with room to append) int32
-    place: Any  # (m,) int32
+    ids: Any  # (longest row, with room to append,) int32
+    # (m,) int32. Never cleared: entry j is valid only if ``ids`` has j at that position.
+    place: Any
 
 
 @helper
 def read_sparse(labels, values, sparse, work, m):
-    """Copy labels and probabilities of a row; returns its length, −1 or −2 where one is wrong.
+    """Copy labels and probabilities of a row to scratch space; returns its length.
 
-    −1 says that a value is no probability, −2 that label ids do not rise or are no labels.
+    Writes ``sparse`` and ``work[VALUES]``. Returns −1 if a value is not a probability, and −2 if
+    label ids do not rise or are not below m.
     """
     ids, place, last, wrong = sparse.ids, sparse.place, np.int64(-1), 0
     for i in range(labels.shape[0]):
@@ -213,16 +231,16 @@ def clear_rest(column, start, width):
 
 @helper
 def gather_row(spec, memory, labels, start):
-    """Gather the numbers of a row's labels, from position ``start`` on."""
+    """Gather the numbers of ``labels[start:]`` from ``memory.table`` into ``memory.columns``."""
     columns, table = memory.columns, memory.table
     gather(spec.feedback, memory.calibrator, memory.pace, columns, table, labels, start)
 
 
 @helper
 def append_label(j, count, sparse, spec, memory):
-    """Append a label that the row does not store, with probability zero; returns its position.
+    """Append label j, which the row does not store, with probability zero; returns its position.
 
-    So labels that are true, or that fill up a budget, are counted as all others are.
+    Then true labels and labels that fill up a budget are counted like all others.
     """
     work = memory.work
     sparse.ids[count] = j
@@ -234,7 +252,10 @@ def append_label(j, count, sparse, spec, memory):
 
 @helper
 def position_of_label(j, count, sparse, spec, memory):
-    """Where label j stands in the row, appended where it is missing; and the row's length."""
+    """Return the position of label j in the row, and the row's length.
+
+    The label is appended if the row does not store it.
+    """
     at = np.int64(sparse.place[j])
     if at < count and sparse.ids[at] == j:
         return at, count
@@ -243,7 +264,10 @@ def position_of_label(j, count, sparse, spec, memory):
 
 @helper
 def fill_up_sparse(budget, count, sparse, spec, memory):
-    """Choose the lowest labels that are not chosen, up to the budget; returns the row's length."""
+    """Flag the lowest labels that are not flagged, until ``budget`` labels are.
+
+    Returns the row's length, with appended labels.
+    """
     flags, chosen = memory.work[FLAGS], 0
     for i in range(count):
         chosen += flags[i] != 0.0
@@ -258,7 +282,12 @@ def fill_up_sparse(budget, count, sparse, spec, memory):
 
 @helper
 def decide_labels(labels, values, pick, sparse, spec, memory):
-    """Decide a sparse row; returns its length, below zero where it is wrong, and if it is short."""
+    """Decide a sparse row; returns its length, and whether it had fewer candidates than the budget.
+
+    The length is negative if the row is invalid (``read_sparse``). ``labels`` and ``values``, shape
+    (stored,), are the label ids and probabilities of the row. Writes the scratch space ``sparse``,
+    and ``memory.columns`` and ``memory.work``.
+    """
     work = memory.work
     count = read_sparse(labels, values, sparse, work, spec.m)
     if count < 0:
@@ -275,9 +304,10 @@ def decide_labels(labels, values, pick, sparse, spec, memory):
 
 @helper
 def list_chosen(count, stored, sparse, work, out, start):
-    """List the chosen labels in rising order; returns how many there are.
+    """List the predicted labels in rising order; returns their number.
 
-    Stored labels rise; labels from position ``stored`` on were appended, and are sorted in.
+    They are written to ``out``, from position ``start``. The first ``stored`` of the row's
+    ``count`` labels rise. The others were appended, and are inserted by sorting.
     """
     ids, flags, chosen = sparse.ids, work[FLAGS], 0
     for i in range(count):
@@ -294,7 +324,10 @@ def list_chosen(count, stored, sparse, work, out, start):
 
 @helper
 def learn_labels(count, true, row, sparse, spec, memory):
-    """Learn a sparse row whose values, flags and columns are there; ``true`` are its label ids."""
+    """Learn from a sparse row whose values, flags and columns are in ``memory``.
+
+    ``true`` lists the ids of its true labels. ``count`` is the length of the row.
+    """
     work = memory.work
     clear_rest(work[PRESENT], FIRST, count)
     for i in range(true.shape[0]):
@@ -314,12 +347,12 @@ def replay_sparse(
     indices, data, starts, ends, true_ids, true_starts, true_ends, extras, sparse, spec, memory,
     marks, listed, out, out_rows,
 ):  # fmt: skip
-    """Decide and learn rows of stored labels, one after another.
+    """Decide sparse rows and learn from them, one after another.
 
-    The stored entries of row t are ``starts[t]:ends[t]``, its labels
-    ``true_ids[true_starts[t]:true_ends[t]]``. With an exact budget (``listed`` is empty) its
-    decision goes into ``out[out_rows[t]]``; else chosen labels are listed one after another, and
-    their number goes into ``out[out_rows[t], 0]``. Returns as ``replay_dense`` does.
+    If ``listed`` is not empty, the predicted labels of all rows are listed there one after another,
+    and their number is written to ``out[out_rows[t], 0]``. Otherwise the predicted labels of row t
+    are written to ``out[out_rows[t]]``, unless ``out`` is empty. Returns the same as
+    ``replay_dense``; a row is also invalid if its label ids are (``read_sparse``).
     """
     taken, filled, written = FIRST, 0, FIRST
     for t in range(starts.shape[0]):
@@ -345,7 +378,10 @@ def replay_sparse(
 
 @helper
 def set_decided(labels, values, chosen, sparse, spec, memory):
-    """Lay out a sparse row that was decided before; returns its length."""
+    """Prepare a sparse row that was decided before; returns its length, or −1 or −2 if invalid.
+
+    ``chosen`` lists the ids of its predicted labels. Writes VALUES (calibrated), LOGITS and FLAGS.
+    """
     work = memory.work
     count = read_sparse(labels, values, sparse, work, spec.m)
     if count < 0:
@@ -366,7 +402,11 @@ def learn_sparse(
     indices, data, starts, ends, true_ids, true_starts, true_ends, chosen_ids, chosen_starts,
     chosen_ends, extras, late, sparse, spec, memory,
 ):  # fmt: skip
-    """Learn rows of stored labels that were decided before."""
+    """Learn from sparse rows that were decided before.
+
+    The predicted labels of row t are ``chosen_ids[chosen_starts[t]:chosen_ends[t]]``. ``late`` is
+    as in ``learn_dense``.
+    """
     for t in range(starts.shape[0]):
         labels, values = indices[starts[t] : ends[t]], data[starts[t] : ends[t]]
         chosen = chosen_ids[chosen_starts[t] : chosen_ends[t]]

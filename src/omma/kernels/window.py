@@ -1,12 +1,14 @@
-"""A sliding window: what a row added to the counts is kept, and taken off when the row leaves.
+"""A sliding window: store what each row added to the counts, and subtract it when the row leaves.
 
-Rows are kept in the order they came, without gaps: ``ids`` has the labels predicted, those that
-were true and those with a probability, one list after another, ``values`` the probabilities, and
-``rows`` how many of each. Callers see to it that there is room.
+Stored rows (records) are in order of arrival, without gaps. For each record, ``ids`` has three
+lists, one after another: the predicted labels, the true labels, and the labels with a probability.
+``values`` has the probabilities of the third list. ``rows`` has the lengths of the three lists.
+Callers (``omma.sliding_window``) make sure that there is room for new records.
 
-Whole weights and labels are counted exactly, so taking them off leaves nothing behind. Sums of
-probabilities are rounded; so that this never adds up, all is counted anew from what is kept each
-time that the window has been renewed. Calibration and prices cannot be taken back: they decay.
+Integer weights and labels are counted exactly, so subtracting them leaves nothing behind. Sums of
+probabilities are rounded. To keep rounding errors from accumulating, all counts are recomputed from
+the stored rows each time that the window has been renewed. Calibration and prices cannot be
+subtracted; they decay instead (``decay``).
 """
 
 from typing import Any, Final, NamedTuple
@@ -32,38 +34,42 @@ from omma.kernels.layout import (
 )
 from omma.kernels.limits import add_recalls, limited_set, recount_recalls
 
-# Columns of `rows`: how many labels were predicted, were true, have a probability; and the kind.
+# Columns of ``rows``: the numbers of predicted labels, true labels and probabilities; the kind.
 CHOSEN, OCCURRED, STORED, KIND, COLUMNS = range(5)
 
-# Kinds, added up.
-TIMED: Final = 1  # a row of the window; labels that come later are none
-LABELLED: Final = 2  # its labels are counted
+# The kind of a record is a sum of these.
+TIMED: Final = 1  # a row of the window; labels that arrive later are a record without it
+LABELLED: Final = 2  # the record has labels that are counted
 
-# `numbers`: where what is kept begins and ends, and the window.
+# Positions in ``numbers``: where the stored records begin and end in ``rows``, ``ids`` and
+# ``values``; then the state of the window.
 FIRST, END, FIRST_ID, END_ID, FIRST_VALUE, END_VALUE = range(6)
-HELD: Final = 6  # rows of the window, without labels that came later
-LENGTH: Final = 7  # the most of them
-SINCE: Final = 8  # rows since all was counted anew
+HELD: Final = 6  # TIMED records in the window
+LENGTH: Final = 7  # the maximum of HELD
+SINCE: Final = 8  # rows since all counts were last recomputed
 NUMBERS: Final = 9
 
-# Whether a row is of the window, or labels that come later: of one type (``layout.OWN``).
+# Values of ``timed``. NumPy booleans, so that a function is compiled once for both.
 NOW, LATER = np.bool_(True), np.bool_(False)
 
 
 class Recent(NamedTuple):
-    """The rows of the window; ``marks``, shape (m,), is scratch space."""
+    """The rows of the window; ``omma.sliding_window`` allocates the arrays."""
 
-    ids: Any
-    values: Any
-    rows: Any
-    weights: Any
-    numbers: Any
-    marks: Any
+    ids: Any  # (room,) int32: label ids, three lists for each record
+    values: Any  # (room,) float64: probabilities
+    rows: Any  # (room, COLUMNS) int32: lengths of the lists and kind of each record
+    weights: Any  # (room,) float64: weight of each record
+    numbers: Any  # (NUMBERS,) int64
+    marks: Any  # (m,) float64: scratch space
 
 
 @by_kind
 def keeps_values(feedback, timed):
-    """Whether the probabilities of a row are counted."""
+    """Whether the probabilities of a row are stored.
+
+    ``timed`` is True when the row is decided (NOW), and False when its labels arrive later (LATER).
+    """
 
 
 @keeps_values.case()
@@ -83,9 +89,11 @@ def keeps_all_values(feedback, timed):
 
 @helper
 def append_ids(ids, end, flags, labels, width):
-    """List the labels of a row that are flagged, rising; returns where the list ends.
+    """Append the label ids of a row whose ``flags`` (width,) are positive, in rising order.
 
-    Labels that were appended to a sparse row are sorted in.
+    Returns where the list ends in ``ids``. Labels that were appended to a sparse row do not rise,
+    so they are inserted by sorting. ``labels`` lists the ids of the row, and is None for a dense
+    row.
     """
     begin = end
     for i in range(width):
@@ -102,7 +110,12 @@ def append_ids(ids, end, flags, labels, width):
 
 @helper
 def remember(window, feedback, work, weight, timed, labelled, labels, width):
-    """Keep a row that is counted."""
+    """Store a row that is counted.
+
+    ``work`` has VALUES, FLAGS and PRESENT of the row. ``timed`` is NOW for a row of the window, or
+    LATER for labels that arrive after the decision. ``labelled`` says whether its labels are
+    counted.
+    """
     if not weight > 0.0:
         return
     ids, rows, numbers = window.ids, window.rows, window.numbers
@@ -132,9 +145,11 @@ def remember(window, feedback, work, weight, timed, labelled, labels, width):
 
 @helper
 def count_ids(which, sums, chosen, ids, degrees, weight, marks, table, totals):
-    """Add a row to a set of counts label by label; ``degrees`` is None where labels are true.
+    """Add a stored row to one set of counts, label by label.
 
-    ``marks`` is one at the chosen labels. A weight below zero takes the row off again.
+    ``chosen`` lists the predicted labels and ``ids`` the labels that are present, with ``degrees``
+    (None is 1 each). ``marks``, shape (m,), is 1 at the chosen labels. A negative weight subtracts
+    the row. Writes ``table`` (fields, m) and ``totals`` (SETS, TOTALS).
     """
     first = 3 * which
     totals[which, N] += weight
@@ -156,7 +171,11 @@ def count_ids(which, sums, chosen, ids, degrees, weight, marks, table, totals):
 
 @by_kind
 def count_recent(feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals):
-    """Count a row that was kept, or take it off."""
+    """Add a stored row to the sets of counts that its kind of feedback uses, or subtract it.
+
+    ``kind`` is the sum of TIMED and LABELLED. ``chosen``, ``true`` and ``stored`` are the three
+    lists of label ids, and ``values`` the probabilities of ``stored``.
+    """
 
 
 @count_recent.case()
@@ -191,7 +210,11 @@ def count_recent_both(
 def count_recent_row(
     window, feedback, sums, limits, table, totals, row, first_id, first_value, sign
 ):
-    """Count the kept row whose lists begin there, or take it off; returns where the next begins."""
+    """Add (``sign`` 1) or subtract (−1) one stored row; returns where the next row's lists start.
+
+    ``row`` is its position in ``rows``. Its lists start at ``first_id`` in ``ids`` and
+    ``first_value`` in ``values``.
+    """
     rows, ids, marks = window.rows, window.ids, window.marks
     middle = first_id + rows[row, CHOSEN]
     last = middle + rows[row, OCCURRED]
@@ -209,7 +232,7 @@ def count_recent_row(
         add_recalls(limits, feedback, table, present, -1.0)
     count_recent(feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals)
     if leaves:
-        for i in range(first_id, end):  # rounding may leave less than nothing of a count
+        for i in range(first_id, end):  # rounding may leave a count slightly below zero
             for field in range(3 * KNOWN + 3):
                 table[field, ids[i]] = max(table[field, ids[i]], 0.0)
         add_recalls(limits, feedback, table, present, 1.0)
@@ -218,7 +241,7 @@ def count_recent_row(
 
 @helper
 def leave(window, feedback, sums, limits, table, totals):
-    """Take the first row off the counts, and let it go."""
+    """Subtract the oldest stored row from the counts, and remove it from the window."""
     numbers = window.numbers
     row, first_id, first_value = numbers[FIRST], numbers[FIRST_ID], numbers[FIRST_VALUE]
     numbers[FIRST_ID], numbers[FIRST_VALUE] = count_recent_row(
@@ -229,7 +252,7 @@ def leave(window, feedback, sums, limits, table, totals):
 
 @helper
 def count_anew(window, feedback, sums, limits, table, totals):
-    """Count all that is kept from nothing, so that no rounding stays for longer than a window."""
+    """Recompute all counts from the stored rows; rounding errors then last at most one window."""
     for field in range(3 * KNOWN + 3):
         for j in range(table.shape[1]):
             table[field, j] = 0.0
@@ -247,13 +270,16 @@ def count_anew(window, feedback, sums, limits, table, totals):
 
 @helper
 def slide(window, feedback, sums, limits, table, totals):
-    """After a row was kept: the one that is too many leaves."""
+    """After a row was stored: remove the oldest row if the window is longer than LENGTH.
+
+    Recomputes all counts after every LENGTH rows.
+    """
     numbers = window.numbers
     numbers[HELD] += 1
     if numbers[HELD] > numbers[LENGTH]:
         numbers[HELD] -= 1
         leave(window, feedback, sums, limits, table, totals)
-        # Labels that came after it, and before the next row, go with it.
+        # Late labels stored between this row and the next row of the window leave with it.
         while (window.rows[numbers[FIRST], KIND] & TIMED) == 0:
             leave(window, feedback, sums, limits, table, totals)
     numbers[SINCE] += 1
