@@ -3,8 +3,8 @@
 Three parameters θ = (a, e, b) are shared by all labels: the slope a within a label, around the mean
 logit z̄_j of its probabilities; the slope e between labels; and the intercept b. The slope within
 labels does not depend on the scale of the logits, so probabilities in a narrow band are stretched
-like all others. With x = (z − z̄_j, z̄_j, 1), the error g = c − y and the curvature w = max(c (1 −
-c), g²), each labelled row updates
+like all others. Let x = (z − z̄_j, z̄_j, 1), the error g = c − y, and the curvature
+w = max(c (1 − c), g²). Each labelled row updates
 
     H += Σ w x xᵀ,   θ −= (H₀ + H)⁻¹ Σ g x,   H₀ = diag(3 v, 30, 1),   v = max(W / N, 1e-6)
 
@@ -14,9 +14,9 @@ almost no curvature of its own, and steps would overshoot. Each label has a bias
 steps h_j += w, b_j −= (1 − 1/m) g / (10 + h_j). The share 1/m is left out because b already
 corrects all labels by it.
 
-If the probabilities are already calibrated, θ differs from θ₀ = (1, 1, 0) only by noise, and any
-correction does harm. Therefore decisions move only a part κ of the way from θ₀ to θ. This part
-grows with the evidence T of the labels (the Wald statistic):
+If the probabilities are already calibrated, θ differs from θ₀ = (1, 1, 0) only by noise, and a
+correction only adds error. Therefore decisions move only a part κ of the way from θ₀ to θ. This
+part grows with the evidence T of the labels (the Wald statistic):
 
     κ = T / (T + 2),   T = (θ − θ₀)ᵀ H (θ − θ₀)
 

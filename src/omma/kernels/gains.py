@@ -98,7 +98,11 @@ def point_at(totals, prior, m, cells):
 
 @helper
 def fractions(point, tp, predicted, positive):
-    """Add the prior to the counts of a label (λ, 2λ, 2λ) and divide by the number of rows."""
+    """Add the prior to the counts of a label and divide by the number of rows.
+
+    λ is added to each of the four cells (Remark 4.4 of the paper): tp + λ, predicted + 2λ,
+    positive + 2λ, and n + 4λ.
+    """
     prior, inverse = point.prior, point.inverse
     return (
         (tp + prior) * inverse,
@@ -125,7 +129,8 @@ def mean_fractions(point):
     )
 
 
-# Slope and offset of one label.
+# Slope and offset of one label. Of the paper's Section 2: macro-ψ = (1/m) Σ_j ψ(C_j) and
+# micro-ψ = ψ((1/m) Σ_j C_j), so both have a factor 1/m.
 
 
 @by_kind
@@ -200,6 +205,7 @@ def over_counts(form, point):
 def evaluate_forms(slope_form, offset_form, clamped, tp, predicted, positive):
     slope = linear(slope_form, tp, predicted, positive, 1.0)
     offset = linear(offset_form, tp, predicted, positive, 1.0)
+    # For the G-mean, slope = tp + tn and offset = −tp. Rounding may give tn < 0.
     return -offset if clamped & (slope < -offset) else slope, offset
 
 

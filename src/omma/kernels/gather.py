@@ -1,10 +1,12 @@
 """Sparse rows: gather the numbers of a row's labels into columns, and scatter them back.
 
-A sparse row stores few of many labels. Gathering puts their numbers side by side, so that the same
-loops run on sparse and dense rows. ``table``, shape (fields, m), has the numbers of all labels;
-``columns``, shape (fields, width), those of the row's labels; ``labels`` lists their ids, so that
-``columns[:, i]`` belongs to ``table[:, labels[i]]``. In a replay ``table`` is transposed in memory:
-the numbers of one label are contiguous, and gathering a label touches one or two cache lines.
+This is the sparse variant of the paper (Section 5): O(stored entries) per row. Gathering puts the
+numbers of the row's labels side by side, so that the same loops run on sparse and dense rows.
+
+``table``, shape (fields, m), has the numbers of all labels; ``columns``, shape (fields, width),
+those of the row's labels; ``labels`` lists their ids, so that ``columns[:, i]`` belongs to
+``table[:, labels[i]]``. In a replay ``table`` is transposed in memory: the numbers of one label are
+contiguous, and gathering a label touches one or two cache lines.
 """
 
 from omma.kernels.counts import Both, Estimates, PartialLabels

@@ -70,7 +70,7 @@ PACE: Final = 3
 LARGEST_UNIT: Final = 2.0**100
 
 EPSILON: Final = (
-    1e-9  # ε of the paper (Section 6): added to the denominators of a metric in gradients
+    1e-9  # ε of the paper (Remark 4.4): added to the denominators of a metric in gradients
 )
 TINY: Final = 1e-18  # keeps the derivative of a square root finite at zero
 # Probabilities are clipped to [LEAST, MOST] before their logit is taken. Near zero, float32 still

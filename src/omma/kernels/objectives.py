@@ -7,8 +7,8 @@ a metric over classes, a fixed rule, or a ``SumOfTerms``.
 
 This file defines the kinds. For a metric ψ of one label it has the ``value`` and the ``partials``:
 the slope ∂ψ/∂tp = α and the offset ∂ψ/∂predicted = −β of the paper's prediction rule, Eq. (5). Both
-take fractions (counts / n), with ε in denominators as in the paper (Section 6). ``gains`` and
-``classes`` combine them into Eq. (6).
+take fractions (counts / n), with ε in denominators as in the paper (Remark 4.4). ``gains`` and
+``classes`` combine them into Eq. (6). The metrics include those of the paper's Table 1.
 """
 
 from __future__ import annotations
@@ -268,10 +268,13 @@ def with_epsilon(kind: Any, epsilon: float) -> Any:
 def sign_form(objective: Any) -> Any:
     """Return the form that decides without a budget, or the objective itself if it has no form.
 
-    For a rate O/U, with coefficients o of O and u of U, slope and offset have the signs of o_tp U −
-    u_tp O and o_predicted U − u_predicted O. For the geometric mean of recall and specificity the
-    gain has the sign of (tp + tn) η − tp. For their arithmetic mean it has the sign of (n + 2ε) η −
-    (positive + ε).
+    The gain has the same sign as
+
+        (o_tp U − u_tp O) η + (o_predicted U − u_predicted O)    for a rate O/U
+        (tp + tn) η − tp                                         for √(recall · specificity)
+        (n + 2ε) η − (positive + ε)                              for (recall + specificity) / 2
+
+    where o and u are the coefficients of O and U.
     """
     of = getattr(objective, "of", None)
     if not isinstance(objective, MacroTerm | MicroTerm) or objective.weight <= 0.0:
@@ -405,8 +408,7 @@ def partials_of_rate(kind, point, tp, predicted, positive):
 def together(by_tp, by_tn):
     """Return slope and offset from the derivatives by tp and by tn.
 
-    tn = n − predicted − positive + tp, so one more tp adds to both, and one more prediction lowers
-    tn.
+    tn = n − predicted − positive + tp: one more tp raises tn too, one more prediction lowers it.
     """
     return by_tp + by_tn, -by_tn
 
@@ -558,7 +560,7 @@ def mixed_rates(pair, rows, tp, predicted, positive, n):
     if bend > 0.0:
         share = min(max((b - a + gamma * (b_square - both)) / bend, 0.0), 1.0)
     else:
-        # No smoothing, or equal gradients: the smaller rate alone.
+        # Without smoothing, or if both gradients are equal: only the smaller rate counts.
         share = 0.5 if a == b else np.float64(a < b)
     b_share = 1.0 - share
     slope = share * a_slope + b_share * b_slope

@@ -1,8 +1,10 @@
 """Loops over blocks of rows; they call the same ``decide`` and ``learn`` as single rows.
 
 Dense rows: ``eta`` (all rows, m), float32 or float64, has probabilities, and ``rows`` (n,), int64,
-selects the rows of the block. ``true``, uint8, has 0/1 labels, and ``true_rows`` (n,) selects its
-rows. Sparse rows: row t stores the label ids ``indices[starts[t]:ends[t]]``, rising, with the
+selects the rows of the block. ``true`` (all rows, m), uint8, has 0/1 labels, and ``true_rows`` (n,)
+selects its rows.
+
+Sparse rows: row t stores the label ids ``indices[starts[t]:ends[t]]``, rising, with the
 probabilities ``data`` at the same positions. Its true labels are
 ``true_ids[true_starts[t]:true_ends[t]]``. Ids are int32; starts and ends are int64, shape (n,).
 
@@ -33,9 +35,9 @@ FIRST: Final = np.int64(0)
 class Extras(NamedTuple):
     """What comes with a block of n rows besides probabilities and labels."""
 
-    known: Any  # (n,) uint8: 0 if the labels of a row are unknown; empty if none is 0
+    known: Any  # (n,) uint8: 0 if the labels of a row are unknown; empty: as ``labelled`` says
     labelled: bool  # whether the block has labels at all
-    gaps: Any  # BlockGaps; None if every row has all of its labels or none
+    gaps: Any  # BlockGaps; None if every row has all of its labels or none of them
     weights: Any  # (n,) float64: weights of rows; empty if all are 1
     picks: Any  # (n,) integers: index of the fixed rule that decides; empty if always 0
 
@@ -198,8 +200,7 @@ class Sparse(NamedTuple):
     """Scratch space for sparse rows: the labels of the current row and their positions."""
 
     ids: Any  # (longest row, with room to append,) int32
-    # (m,) int32. Never cleared: entry j is valid only if ``ids`` has j at that position.
-    place: Any
+    place: Any  # (m,) int32, never cleared: valid for label j only if ids[place[j]] == j
 
 
 @helper

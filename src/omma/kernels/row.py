@@ -141,8 +141,8 @@ def corrected_cells(feedback, columns, seen, rows, width):
 def decide(spec, memory, place, labels, pick, width):
     """Flag the predicted labels of the row whose probabilities are in ``memory.work[VALUES]``.
 
-    This is the prediction step of Algorithm 1, Eq. (3): predict argmax over ŷ of ∇ψ(C_{t−1})·E[C(y,
-    ŷ)]. By Eq. (5) and (6), it is a selection by the gains slope_j·η_j + offset_j. Writes FLAGS of
+    This is the prediction step of Algorithm 1, Eq. (3): ŷ_t = argmax_ŷ ∇ψ(C_{t−1}) · E[C(y, ŷ)]. By
+    Eq. (5) and (6), the argmax selects labels by the gains slope_j·η_j + offset_j. Writes FLAGS of
     ``work``, and calibrated probabilities to VALUES. Returns whether there are fewer candidates
     than the budget.
 
@@ -172,11 +172,10 @@ def hide(gaps, memory, weight, counted, labelled, place, labels, width):
     weight is added to MISSED (``counted``: in the unit of counts) and UNREPORTED (``weight``) of
     ``table``.
 
-    If labels are observed depending on the decision (``gaps.audit`` ≠ 0), a label that was not
-    predicted is observed only in audited rows. Otherwise its probability is added to UNSEEN, and
-    not its weight to MISSED. A predicted label that never arrived is MISSED. In audited rows,
-    labels and probabilities of entries that were not predicted are added to AUDITED_LABELS and
-    AUDITED_VALUES.
+    If the observed labels depend on the decision (``gaps.audit`` ≠ 0), labels that were not
+    predicted are observed only in audited rows. There, they are added to AUDITED_LABELS and their
+    probabilities to AUDITED_VALUES. In other rows, their probabilities are added to UNSEEN, and
+    nothing to MISSED. A predicted label that never arrived is MISSED.
     """
     work, table, by_decision = memory.work, memory.table, gaps.audit != 0.0
     for i in range(gaps.unknown.shape[0]):
@@ -277,6 +276,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
         steady = not late and not partly
         move(limits, spec, memory, weight, steady, labelled, place, labels, width)
     # After each counted row, older rows lose weight, or the oldest row leaves the window.
+    # Late labels do not count as a further row.
     if pace is not None and not late and weight > 0.0 and is_counted:
         if window is not None:
             slide(window, feedback, spec.sums, limits, memory.table, totals)
