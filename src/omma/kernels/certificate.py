@@ -73,7 +73,7 @@ def certify(labels, count, true, row, weights, intercept, sums, place, work):
 
     ``work`` has VALUES and FLAGS of the row, in its first ``count`` positions. ``labels`` lists
     their label ids, and is None for a dense row. ``place`` gives the position of each label
-    (``replay.Sparse``). ``true`` lists the ids of the true labels. ``row`` is (weight, whether the
+    (``replay.Sparse``). ``true`` lists the ids of the true labels. ``row`` is (weight, whether all
     labels are known).
     """
     # ``expected`` is the part of the value that depends on labels, at their probabilities.
@@ -98,7 +98,7 @@ def certify(labels, count, true, row, weights, intercept, sums, place, work):
 
 @helper
 def weight_and_known(extras, t):
-    """Return the weight of row t, and whether its labels are known."""
+    """Return the weight of row t, and whether all of its labels are known."""
     weight = extras.weights[t] if extras.weights.shape[0] > 0 else 1.0
     known = extras.known.shape[0] == 0 or extras.known[t] != 0
     return weight, extras.labelled and known

@@ -175,8 +175,10 @@ def add_all_prices(limits, feedback, unit, columns, table, totals, work, place, 
         if limits.kinds[i] == MEAN:
             by_recall += mu * numbers[i, FORM + 1] * counts[3] / m
             continue
+        # The price per unit of the form: divided by its size as a share of the rows.
         if limits.kinds[i] == COUNTED:
             mu *= counts[3] / max(form_of(numbers, i, SIZE, *counts), unit)
+        # A bound C + tighter turns the form num − C·den into num − (C + tighter)·den.
         tighter = tighter_by(limits, i, counts, unit) - conceded(limits, i, counts)
         by_tp = mu * (numbers[i, FORM] - tighter * numbers[i, UNDER])
         by_predicted = mu * (numbers[i, FORM + 1] - tighter * numbers[i, UNDER + 1])
@@ -261,13 +263,14 @@ def move(limits, spec, memory, weight, steady, counted, place, labels, width):
         counts = counts_for(feedback, table, totals, j)
         if kind == MEAN:
             bound, sign = limits.numbers[i, FORM], limits.numbers[i, FORM + 1]
+            # The change of n·(bound·occurred − Σ recall) by this row, per label.
             now = n * (bound * limits.rates[1] - limits.rates[0])
             excess = sign * (now - (n - weight) * (bound * occurred - recalls)) / m
         else:
             tp, predicted, positive, by_values, there = (
                 hits, predictions, presences, likely, expected,
             )  # fmt: skip
-            if j >= 0:
+            if j >= 0:  # a limit on label j: only its entry of the row, if there is one
                 tp, predicted, positive, by_values, there = 0.0, 0.0, 0.0, 0.0, 0.0
                 at = position_in(place, labels, j)
                 if at >= 0:

@@ -35,7 +35,7 @@ FIRST: Final = np.int64(0)
 class Extras(NamedTuple):
     """What comes with a block of n rows besides probabilities and labels."""
 
-    known: Any  # (n,) uint8: 0 if the labels of a row are unknown; empty: as ``labelled`` says
+    known: Any  # (n,) uint8: 1 if all labels of a row are known; empty: as ``labelled`` says
     labelled: bool  # whether the block has labels at all
     gaps: Any  # BlockGaps; None if every row has all of its labels or none of them
     weights: Any  # (n,) float64: weights of rows; empty if all are 1
@@ -66,6 +66,7 @@ def row_at(extras, t, late):
     weight = extras.weights[t] if extras.weights.shape[0] > 0 else 1.0
     known = extras.known.shape[0] == 0 or extras.known[t] != 0
     gaps = gaps_at(extras.gaps, t)
+    # A partly labelled row is labelled, although ``known`` is 0.
     labelled = extras.labelled and (known or has_unknown(gaps))
     return Row(weight, labelled, late, gaps)
 

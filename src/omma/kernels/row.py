@@ -239,13 +239,14 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
     """
     feedback, columns, totals, work = spec.feedback, memory.columns, memory.totals, memory.work
     weight, late, labelled, partly = row.weight, row.late, row.labelled, False
-    if gaps is not None:
+    if gaps is not None:  # some labels may be unknown; ``hide`` removes these from the row
         partly = gaps.audit != 0.0 or (labelled and gaps.unknown.shape[0] > 0)
         labelled = labelled or gaps.audit != 0.0
     is_counted = labelled or not needs_labels(feedback)
     unit = unit_of(pace)
     counted = weight * counted_unit(pace, window)
 
+    # At the decision: mean logits, and counts of probabilities (Algorithm 2).
     if not late:
         if calibrator is not None:
             center(calibrator, columns, work, weight * unit, width)
@@ -259,6 +260,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
                 scatter(feedback, calibrator, pace, columns, memory.table, labels)
             move(limits, spec, memory, weight, not late, False, place, labels, width)
         hide(gaps, memory, weight, counted, row.labelled, place, labels, width)
+    # When labels arrive: counts of labels (Algorithm 1), and calibration.
     if labelled:
         if window is not None and (partly or late):
             remember(window, feedback, work, weight, LATER, labelled, labels, width)
@@ -273,6 +275,7 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
     if place is not None:
         scatter(feedback, calibrator, pace, columns, memory.table, labels)
     if limits is not None:
+        # Limits that need no labels moved before if the row was late or partly labelled.
         steady = not late and not partly
         move(limits, spec, memory, weight, steady, labelled, place, labels, width)
     # After each counted row, older rows lose weight, or the oldest row leaves the window.

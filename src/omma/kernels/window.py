@@ -221,12 +221,14 @@ def count_recent_row(
     end, end_value = last + rows[row, STORED], first_value + rows[row, STORED]
     chosen, true, stored = ids[first_id:middle], ids[middle:last], ids[last:end]
     values, kind = window.values[first_value:end_value], rows[row, KIND]
+    # ``marks`` is not cleared between rows, so set it at every label of this row.
     for i in range(first_id, end):
         marks[ids[i]] = 0.0
     for i in range(chosen.shape[0]):
         marks[chosen[i]] = 1.0
     weight = sign * window.weights[row]
     leaves = sign < 0.0
+    # The labels that are present in the counts that limits are held on: their recalls change.
     present = true if limited_set(feedback) != OWN or stored.shape[0] == 0 else stored
     if leaves:
         add_recalls(limits, feedback, table, present, -1.0)
