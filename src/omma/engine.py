@@ -438,7 +438,7 @@ class Engine:
         cells, totals = np.array(self.state.cells), self.state.totals.copy()
         if isinstance(self.learning.feedback, Both | PartialLabels):
             memory = self.dense().memory._replace(limits=None, calibrator=None)
-            rules.see_all(self.learning, memory, cells, totals)
+            rules.all_decision_counts(self.learning, memory, cells, totals)
         return cells, totals
 
     def _weights(self, objective: Any, mu: Vector | None = None) -> tuple[Vector, Vector]:

@@ -16,21 +16,22 @@ from omma.kernels.window import (
     FIRST,
     FIRST_ID,
     FIRST_VALUE,
-    HELD,
+    IN_WINDOW,
     KIND,
     LABELLED,
     LENGTH,
+    N_ROWS,
     NUMBERS,
-    SINCE,
+    ROWS_SINCE_RECOUNT,
     STORED,
-    TIMED,
-    Recent,
+    WindowArrays,
 )
 from omma.state_parts import check_pace
 
 Array = NDArray[Any]
 ROOM = 256  # the least number of entries to make room for
-FILED = [HELD, LENGTH, SINCE]  # of `numbers`, what files have; the rest are positions in the lists
+# What files have of `numbers`; the others are positions in the lists.
+FILED = [N_ROWS, LENGTH, ROWS_SINCE_RECOUNT]
 # Labels of all rows one after another, their probabilities, the length of each row, its weight.
 LISTS = {"ids": np.int32, "values": np.float64, "rows": np.int32, "weights": np.float64}
 
@@ -76,9 +77,9 @@ class SlidingWindow:
         """The largest number of rows."""
         return int(self.numbers[LENGTH])
 
-    def kernel(self, m: int) -> Recent:
+    def kernel(self, m: int) -> WindowArrays:
         """The rows in the form that kernels read, for m labels."""
-        return Recent(**self.lists, numbers=self.numbers, marks=np.zeros(m))
+        return WindowArrays(**self.lists, numbers=self.numbers, marks=np.zeros(m))
 
     def make_room(self, rows: int, ids: int, values: int) -> bool:
         """Make room for so much more at the end; return whether arrays were replaced."""
@@ -131,11 +132,11 @@ class SlidingWindow:
         if not sound or not (np.isfinite(values).all() and np.isfinite(weights).all()):
             raise ValueError("the rows of a window must be vectors of numbers, and are not")
         entries = rows[:, :KIND].astype(np.int64)
-        timed = (rows[:, KIND] & TIMED) > 0
+        timed = (rows[:, KIND] & IN_WINDOW) > 0
         # Lists must fill their arrays exactly, because kernels read all of them.
         fits = (
             (entries >= 0).all()
-            and ((rows[:, KIND] > 0) & (rows[:, KIND] <= TIMED + LABELLED)).all()
+            and ((rows[:, KIND] > 0) & (rows[:, KIND] <= IN_WINDOW + LABELLED)).all()
             and entries.sum() == len(ids)
             and entries[:, STORED].sum() == len(values)
             and (ids >= 0).all()

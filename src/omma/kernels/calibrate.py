@@ -190,19 +190,19 @@ def calibrate_row(calibrator, columns, work, width):
 
 
 @by_kind
-def center(calibrator, columns, work, weight, width):
+def update_means(calibrator, columns, work, weight, width):
     """Update mean logits with a decided row, whether or not its labels are known.
 
     ``weight`` is the weight of the row in the current unit.
     """
 
 
-@center.case()
+@update_means.case()
 def center_not(calibrator, columns, work, weight, width):
     pass
 
 
-@center.case(Learning)
+@update_means.case(Learning)
 def center_row(calibrator, columns, work, weight, width):
     """Update z̄_j and n_j in ``columns``, and W = Σ d (z − z̄) and N in ``shared``."""
     values, logits, mean, entries = work[VALUES], work[LOGITS], columns[MEAN], columns[ENTRIES]

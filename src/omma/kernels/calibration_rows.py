@@ -8,7 +8,7 @@ logits update the mean logits, and its labels, if they are known, update the cal
 the fields up to ENTRIES, and ``work`` the shape (WORK, width).
 """
 
-from omma.kernels.calibrate import calibrate, center, fit
+from omma.kernels.calibrate import calibrate, fit, update_means
 from omma.kernels.gather import gather_calibration, scatter_calibration
 from omma.kernels.jit import entry, helper
 from omma.kernels.layout import PRESENT, VALUES, padded
@@ -47,7 +47,7 @@ def calibrate_dense(eta, rows, true, true_rows, extras, calibrator, columns, wor
         for j in range(m):
             out[t, j] = work[VALUES, j]
         row = row_at(extras, t, False)
-        center(calibrator, columns, work, row.weight, width)
+        update_means(calibrator, columns, work, row.weight, width)
         if row.labelled:
             read_present(true[true_rows[t]], work[PRESENT])
             forget_unknown(row.gaps, work, None, None)
@@ -79,7 +79,7 @@ def calibrate_sparse(
             out[written + i] = work[VALUES, i]
         written += count
         row = row_at(extras, t, False)
-        center(calibrator, columns, work, row.weight, width)
+        update_means(calibrator, columns, work, row.weight, width)
         if row.labelled:
             clear_rest(work[PRESENT], FIRST, width)
             for i in range(true_starts[t], true_ends[t]):

@@ -1,9 +1,9 @@
 """Metrics over classes: means of one rate, the smallest rate, kappa and correlation.
 
-This file has the cases of ``gains.prepare`` and ``gains.weigh`` for these objectives. To rank
-labels, a mean needs no sum over classes, because all its derivatives share one positive factor. In
-a sum of objectives, and next to prices, that factor matters (``WeighedClasses``). An objective that
-sums over classes needs every class, so sparse rows are run as dense ones
+This file has the cases of ``gains.prepare`` and ``gains.slope_and_offset`` for these objectives. To
+rank labels, a mean needs no sum over classes, because all its derivatives share one positive
+factor. In a sum of objectives, and next to prices, that factor matters (``WeighedClasses``). An
+objective that sums over classes needs every class, so sparse rows are run as dense ones
 (``objectives.EVERY_CLASS``).
 
 ``cells`` are the fractions (tp, predicted, positive) of one class, including the prior, and m is
@@ -12,7 +12,7 @@ the number of classes.
 
 import numpy as np
 
-from omma.kernels.gains import fractions, label_fractions, prepare, weigh
+from omma.kernels.gains import fractions, label_fractions, prepare, slope_and_offset
 from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.kernels.objectives import (
@@ -174,12 +174,12 @@ def prepare_weighed_classes(objective, point):
     return objective.weight * shared / point.m
 
 
-@weigh.case(Classes)
-@weigh.case(WeighedClasses)
-def weigh_classes(objective, ready, point, eta, tp, predicted, positive):
+@slope_and_offset.case(Classes)
+@slope_and_offset.case(WeighedClasses)
+def weigh_classes(objective, common, point, eta, tp, predicted, positive):
     cells = fractions(point, tp, predicted, positive)
     by_tp, by_predicted = by_class(objective.of, objective.rate, point, cells)
-    return ready * by_tp, ready * by_predicted
+    return common * by_tp, common * by_predicted
 
 
 # The smallest rate, smoothed like the smaller of two rates (``objectives``; Appendix B.2 of the
@@ -245,11 +245,11 @@ def prepare_smallest(objective, point):
     return level_of_classes(objective, point)
 
 
-@weigh.case(Smallest)
-def weigh_smallest(objective, ready, point, eta, tp, predicted, positive):
+@slope_and_offset.case(Smallest)
+def weigh_smallest(objective, common, point, eta, tp, predicted, positive):
     cells = fractions(point, tp, predicted, positive)
     rate, by_tp, by_predicted, square = class_form(objective.rate, point, cells)
-    share = objective.weight * share_of_class(rate, square, *ready)
+    share = objective.weight * share_of_class(rate, square, *common)
     return share * by_tp, share * by_predicted
 
 
@@ -331,10 +331,10 @@ def prepare_correlation(objective, point):
     return added, inverse, by_right, -by_right, by_right * by_predicted
 
 
-@weigh.case(Kappa)
-@weigh.case(ClassCorrelation)
-def weigh_agreement(objective, ready, point, eta, tp, predicted, positive):
-    added, inverse, slope, by_positive, by_predicted = ready
+@slope_and_offset.case(Kappa)
+@slope_and_offset.case(ClassCorrelation)
+def weigh_agreement(objective, common, point, eta, tp, predicted, positive):
+    added, inverse, slope, by_positive, by_predicted = common
     predicted_share = (predicted + added) * inverse
     positive_share = (positive + added) * inverse
     return slope, by_positive * positive_share + by_predicted * predicted_share

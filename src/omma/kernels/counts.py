@@ -141,25 +141,25 @@ def corrected(both, tp, positive, known_tp, known_positive, every_tp, every_posi
 
 
 @by_kind
-def see(feedback, columns, rows, i):
+def decision_counts(feedback, columns, rows, i):
     """Return the counts (tp, predicted, positive) at position i that decisions use."""
 
 
-@see.case()
-def see_own(feedback, columns, rows, i):
+@decision_counts.case()
+def own_counts(feedback, columns, rows, i):
     return columns[TP, i], columns[PREDICTED, i], columns[POSITIVE, i]
 
 
-@see.case(PartialLabels)
-def see_scaled(feedback, columns, rows, i):
+@decision_counts.case(PartialLabels)
+def scaled_counts(feedback, columns, rows, i):
     # Rows in which the label was known.
     known = rows - columns[MISSED, i]
     factor = rows / known if known > 0.0 else 1.0
     return factor * columns[TP, i], factor * columns[PREDICTED, i], factor * columns[POSITIVE, i]
 
 
-@see.case(Both)
-def see_corrected(feedback, columns, rows, i):
+@decision_counts.case(Both)
+def corrected_counts(feedback, columns, rows, i):
     observed = columns[3 * TRUE + TP, i], columns[3 * TRUE + POSITIVE, i]
     known = columns[3 * KNOWN + TP, i], columns[3 * KNOWN + POSITIVE, i]
     predicted = columns[PREDICTED, i]
@@ -169,21 +169,21 @@ def see_corrected(feedback, columns, rows, i):
 
 
 @by_kind
-def see_totals(feedback, sums, columns, totals, seen, m):
+def decision_totals(feedback, sums, columns, totals, seen, m):
     """Write the totals that decisions use to ``seen``, shape (TOTALS,) or longer.
 
-    ``columns`` has the numbers of all m labels here; ``rows`` in ``see`` is ``seen[N]``.
+    ``columns`` has the numbers of all m labels here. ``seen[N]`` is the number of rows.
     """
 
 
-@see_totals.case()
-def see_own_totals(feedback, sums, columns, totals, seen, m):
+@decision_totals.case()
+def own_totals(feedback, sums, columns, totals, seen, m):
     for i in range(TOTALS):
         seen[i] = totals[OWN, i]
 
 
-@see_totals.case(PartialLabels)
-def see_scaled_totals(feedback, sums, columns, totals, seen, m):
+@decision_totals.case(PartialLabels)
+def scaled_totals(feedback, sums, columns, totals, seen, m):
     """Scale the counts of each label, then add them up.
 
     Each row changes the factor of every label, so the sums need a pass over all labels.
@@ -192,14 +192,14 @@ def see_scaled_totals(feedback, sums, columns, totals, seen, m):
     seen[SUM_TP] = seen[SUM_PREDICTED] = seen[SUM_POSITIVE] = 0.0
     if sums > 0:
         for j in range(m):
-            tp, predicted, positive = see(feedback, columns, seen[N], j)
+            tp, predicted, positive = decision_counts(feedback, columns, seen[N], j)
             seen[SUM_TP] += tp
             seen[SUM_PREDICTED] += predicted
             seen[SUM_POSITIVE] += positive
 
 
-@see_totals.case(Both)
-def see_corrected_totals(feedback, sums, columns, totals, seen, m):
+@decision_totals.case(Both)
+def corrected_totals(feedback, sums, columns, totals, seen, m):
     """Correct the sums over labels in the same way as one label."""
     seen[N] = totals[OWN, N]
     if sums > 0:
@@ -254,41 +254,41 @@ def count_set(cells, totals, sums, degrees, flags, weight, width):
 
 
 @by_kind
-def expect(feedback, sums, columns, totals, work, weight, width):
+def count_estimates(feedback, sums, columns, totals, work, weight, width):
     """Count a decided row, before its labels arrive: the update of Algorithm 2."""
 
 
-@expect.case()
-def expect_nothing(feedback, sums, columns, totals, work, weight, width):
+@count_estimates.case()
+def count_no_estimates(feedback, sums, columns, totals, work, weight, width):
     pass
 
 
-@expect.case(Estimates)
-@expect.case(Both)
-def expect_values(feedback, sums, columns, totals, work, weight, width):
+@count_estimates.case(Estimates)
+@count_estimates.case(Both)
+def count_values(feedback, sums, columns, totals, work, weight, width):
     own = columns[3 * OWN : 3 * OWN + 3]
     count_set(own, totals[OWN], sums, work[VALUES], work[FLAGS], weight, width)
 
 
 @by_kind
-def observe(feedback, sums, columns, totals, work, weight, width):
+def count_labels(feedback, sums, columns, totals, work, weight, width):
     """Count the labels of a decided row: the update of Algorithm 1."""
 
 
-@observe.case()
-def observe_labels(feedback, sums, columns, totals, work, weight, width):
+@count_labels.case()
+def count_own_labels(feedback, sums, columns, totals, work, weight, width):
     own = columns[3 * OWN : 3 * OWN + 3]
     count_set(own, totals[OWN], sums, work[PRESENT], work[FLAGS], weight, width)
 
 
-@observe.case(Estimates)
-def observe_beside(feedback, sums, columns, totals, work, weight, width):
+@count_labels.case(Estimates)
+def count_labels_beside(feedback, sums, columns, totals, work, weight, width):
     true = columns[3 * TRUE : 3 * TRUE + 3]
     count_set(true, totals[TRUE], NO_SUMS, work[PRESENT], work[FLAGS], weight, width)
 
 
-@observe.case(Both)
-def observe_both(feedback, sums, columns, totals, work, weight, width):
+@count_labels.case(Both)
+def count_labels_of_both(feedback, sums, columns, totals, work, weight, width):
     flags = work[FLAGS]
     true, known = columns[3 * TRUE : 3 * TRUE + 3], columns[3 * KNOWN : 3 * KNOWN + 3]
     count_set(true, totals[TRUE], sums, work[PRESENT], flags, weight, width)

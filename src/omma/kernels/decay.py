@@ -9,6 +9,8 @@ overflows, all counts are divided by LARGEST_UNIT. It is a power of two, so no r
 single bit.
 """
 
+from typing import Final
+
 from omma.kernels.calibrate import COUNTED, CURVES, LABELLED, SPREAD, TRUST, Learning
 from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import (
@@ -22,7 +24,7 @@ from omma.kernels.layout import (
     UNIT,
 )
 
-LEAST_SPREAD = 1e-12  # lower bound of ``limits.spread``, which divides steps of prices
+LEAST_SPREAD: Final = 1e-12  # lower bound of ``limits.spread``, which divides steps of prices
 
 
 @helper

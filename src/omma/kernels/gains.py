@@ -1,8 +1,8 @@
 """Slope and offset of each label for an objective: the paper's prediction rules, Eq. (5) and (6).
 
 Predicting label j gains slope_j·η_j + offset_j on the linearized metric, with slope_j = α_j and
-offset_j = −β_j. ``prepare`` computes once per row what all labels share. ``weigh`` computes slope
-and offset of one label from that and from the counts of the label.
+offset_j = −β_j. ``prepare`` computes once per row what all labels share. ``slope_and_offset``
+computes slope and offset of one label from that and from the counts of the label.
 
 Loops over rows get an objective only as addresses of compiled functions and the numbers that these
 read. So a loop is compiled once for all metrics, and a metric once for all loops. If an objective
@@ -135,11 +135,11 @@ def mean_fractions(point):
 
 @by_kind
 def prepare(objective, point):
-    """Compute what all labels of a row share; the result is ``ready`` in ``weigh``."""
+    """Compute what all labels of a row share; the result is ``common`` in ``slope_and_offset``."""
 
 
 @by_kind
-def weigh(objective, ready, point, eta, tp, predicted, positive):
+def slope_and_offset(objective, common, point, eta, tp, predicted, positive):
     """Return slope and offset of a label: α_j and −β_j of Eq. (6).
 
     ``eta`` is the probability of the label; ``tp``, ``predicted`` and ``positive`` are its counts
@@ -152,10 +152,10 @@ def prepare_macro(objective, point):
     return objective.weight / point.m
 
 
-@weigh.case(MacroTerm)
-def weigh_macro(objective, ready, point, eta, tp, predicted, positive):
+@slope_and_offset.case(MacroTerm)
+def weigh_macro(objective, common, point, eta, tp, predicted, positive):
     slope, offset = partials(objective.of, point, *fractions(point, tp, predicted, positive))
-    return ready * slope, ready * offset
+    return common * slope, common * offset
 
 
 @prepare.case(MicroTerm)
@@ -166,9 +166,9 @@ def prepare_micro(objective, point):
     return weight * slope, weight * offset
 
 
-@weigh.case(MicroTerm)
-def weigh_micro(objective, ready, point, eta, tp, predicted, positive):
-    return ready
+@slope_and_offset.case(MicroTerm)
+def weigh_micro(objective, common, point, eta, tp, predicted, positive):
+    return common
 
 
 @prepare.case(WeightedTerm)
@@ -181,10 +181,10 @@ def prepare_weighted(objective, point):
     return objective.weight / occurrences if occurrences > 0.0 else 0.0
 
 
-@weigh.case(WeightedTerm)
-def weigh_weighted(objective, ready, point, eta, tp, predicted, positive):
+@slope_and_offset.case(WeightedTerm)
+def weigh_weighted(objective, common, point, eta, tp, predicted, positive):
     slope, offset = partials(objective.of, point, *fractions(point, tp, predicted, positive))
-    share = ready * (positive + 2.0 * point.prior)
+    share = common * (positive + 2.0 * point.prior)
     return share * slope, share * offset
 
 
@@ -215,9 +215,9 @@ def prepare_form(objective, point):
     return slope, offset, objective.clamped != 0.0
 
 
-@weigh.case(LabelForm)
-def weigh_form(objective, ready, point, eta, tp, predicted, positive):
-    slope, offset, clamped = ready
+@slope_and_offset.case(LabelForm)
+def weigh_form(objective, common, point, eta, tp, predicted, positive):
+    slope, offset, clamped = common
     return evaluate_forms(slope, offset, clamped, tp, predicted, positive)
 
 
@@ -229,9 +229,9 @@ def prepare_mean_form(objective, point):
     return evaluate_forms(slope, offset, objective.clamped != 0.0, *mean)
 
 
-@weigh.case(MeanForm)
-def weigh_mean_form(objective, ready, point, eta, tp, predicted, positive):
-    return ready
+@slope_and_offset.case(MeanForm)
+def weigh_mean_form(objective, common, point, eta, tp, predicted, positive):
+    return common
 
 
 # OFO predicts if η b − a ≥ 0, where a = tp + λ and b = predicted + positive + λ. Without λ, the
@@ -243,9 +243,9 @@ def prepare_macro_threshold(objective, point):
     return point.prior
 
 
-@weigh.case(MacroThreshold)
-def weigh_macro_threshold(objective, ready, point, eta, tp, predicted, positive):
-    return predicted + positive + ready, -(tp + ready)
+@slope_and_offset.case(MacroThreshold)
+def weigh_macro_threshold(objective, common, point, eta, tp, predicted, positive):
+    return predicted + positive + common, -(tp + common)
 
 
 @prepare.case(MicroThreshold)
@@ -254,9 +254,9 @@ def prepare_micro_threshold(objective, point):
     return totals[SUM_PREDICTED] + totals[SUM_POSITIVE] + prior, -(totals[SUM_TP] + prior)
 
 
-@weigh.case(MicroThreshold)
-def weigh_micro_threshold(objective, ready, point, eta, tp, predicted, positive):
-    return ready
+@slope_and_offset.case(MicroThreshold)
+def weigh_micro_threshold(objective, common, point, eta, tp, predicted, positive):
+    return common
 
 
 # The plug-in Greedy: the gain is not linear in η, so the offset has all of it.
@@ -269,14 +269,14 @@ def prepare_plug_in(objective, point):
     return divisor * objective.of.weight / point.m, 1.0 / divisor, whole_rows
 
 
-@weigh.case(PlugIn)
-def weigh_plug_in(objective, ready, point, eta, tp, predicted, positive):
+@slope_and_offset.case(PlugIn)
+def weigh_plug_in(objective, common, point, eta, tp, predicted, positive):
     """Return the plug-in gain: the value at expected counts with the prediction, minus without it.
 
     This gain is not linear in η, so the slope is 0 and the offset is the gain. It is multiplied by
     the divisor, as in ``Change``.
     """
-    weight, inverse, whole_rows = ready
+    weight, inverse, whole_rows = common
     of, n, prior = objective.of.of, point.rows, point.prior
     tp, predicted = tp + prior, predicted + 2.0 * prior
     positive = (positive + 2.0 * prior + eta) * inverse
@@ -291,15 +291,15 @@ def prepare_nothing(objective, point):
     return 0.0
 
 
-@weigh.case(Nothing)
-def weigh_nothing(objective, ready, point, eta, tp, predicted, positive):
+@slope_and_offset.case(Nothing)
+def weigh_nothing(objective, common, point, eta, tp, predicted, positive):
     return 0.0, 0.0
 
 
 # Objectives in the form that loops over rows use.
 
 
-class Weighed(NamedTuple):
+class CompiledTerms(NamedTuple):
     """Terms to add up: for each, the address of its function (``weigher``) and its numbers."""
 
     functions: Any  # (terms,) int64: addresses
@@ -307,7 +307,7 @@ class Weighed(NamedTuple):
 
 
 def compiled(objective: Any) -> Any:
-    """Convert an objective for loops over rows: to ``Weighed``; ``FixedRules`` stay as they are."""
+    """Convert an objective to ``CompiledTerms`` for loops over rows; ``FixedRules`` stay."""
     if isinstance(objective, FixedRules):
         return objective
     terms = list(terms_of(objective))
@@ -316,7 +316,8 @@ def compiled(objective: Any) -> Any:
     for row, coefficients in zip(numbers, rows, strict=True):
         row[: len(coefficients)] = coefficients
     addresses = [address_of(weigher(term)) for term in terms]
-    return Weighed(addresses if config.DISABLE_JIT else np.array(addresses, np.int64), numbers)
+    functions: Any = addresses if config.DISABLE_JIT else np.array(addresses, np.int64)
+    return CompiledTerms(functions, numbers)
 
 
 def deciding_alone(term: Any, with_budget: bool) -> tuple[Any, NDArray[np.float64]]:
@@ -395,10 +396,12 @@ def make_weigher(template: Any) -> Any:
     def weigh_row(numbers, cells, work, stride, width, slope):
         term, rows = read_as(numbers, template), as_array(work, (WORK, stride))
         point = point_in(rows, as_array(cells, (3, stride)))
-        ready, cells_at = prepare(term, point), point.cells
+        common, cells_at = prepare(term, point), point.cells
         for i in range(padded(width)):
             counts = cells_at[TP, i], cells_at[PREDICTED, i], cells_at[POSITIVE, i]
-            rows[slope, i], rows[slope + 1, i] = weigh(term, ready, point, rows[VALUES, i], *counts)
+            rows[slope, i], rows[slope + 1, i] = slope_and_offset(
+                term, common, point, rows[VALUES, i], *counts
+            )
         return 0
 
     kinds = (NUMBERS, NUMBERS, NUMBERS, types.intp, types.intp, types.intp)
@@ -414,11 +417,11 @@ def make_decider(template: Any, with_budget: bool) -> Any:
     def decide_row(numbers, cells, work, stride, width, budget, always_candidates):
         term, rows = read_as(numbers, template), as_array(work, (WORK, stride))
         point = point_in(rows, as_array(cells, (3, stride)))
-        ready, cells_at = prepare(term, point), point.cells
+        common, cells_at = prepare(term, point), point.cells
         for i in range(padded(width)):
             eta = rows[VALUES, i]
             counts = cells_at[TP, i], cells_at[PREDICTED, i], cells_at[POSITIVE, i]
-            slope, offset = weigh(term, ready, point, eta, *counts)
+            slope, offset = slope_and_offset(term, common, point, eta, *counts)
             if with_budget:  # a constant of the closure: only one branch is compiled
                 rank_gain(rows, i, slope * eta + offset, eta > 0.0)
             else:
@@ -436,7 +439,7 @@ def has_own(term: Any) -> bool:
 
 
 @by_kind
-def weigh_labels(objective, cells, memory, labels, pick, width):
+def write_slopes(objective, cells, memory, labels, pick, width):
     """Write slope and offset of a row's labels to SLOPE and OFFSET of ``memory.work``.
 
     ``cells``, shape (3, width), has the counts that decisions use. ``labels`` lists the ids of the
@@ -444,12 +447,12 @@ def weigh_labels(objective, cells, memory, labels, pick, width):
     """
 
 
-@weigh_labels.case(np.ndarray)
+@write_slopes.case(np.ndarray)
 def weigh_nothing_before(objective, cells, memory, labels, pick, width):
     """A decider (``make_decider``) computes slopes and offsets itself."""
 
 
-@weigh_labels.case(Weighed)
+@write_slopes.case(CompiledTerms)
 def weigh_terms(objective, cells, memory, labels, pick, width):
     work = memory.work
     for term in range(len(objective.functions)):
@@ -463,7 +466,7 @@ def weigh_terms(objective, cells, memory, labels, pick, width):
                 work[OFFSET, i] += work[TERM_OFFSET, i]
 
 
-@weigh_labels.case(FixedRules)
+@write_slopes.case(FixedRules)
 def weigh_fixed(objective, cells, memory, labels, pick, width):
     work, rules = memory.work, objective.rules
     count = rules.shape[2] if labels is None else labels.shape[0]
@@ -472,14 +475,14 @@ def weigh_fixed(objective, cells, memory, labels, pick, width):
         work[SLOPE, i], work[OFFSET, i] = rules[pick, 0, j], rules[pick, 1, j]
 
 
-@weigh_labels.case(CostMatrix)
+@write_slopes.case(CostMatrix)
 def weigh_costs(objective, cells, memory, labels, pick, width):
     """Add Σ_i η_i G_ij to the offset of every label j: the expected value of predicting j.
 
     Rows with a cost matrix are dense, and every label is a candidate.
     """
     work, matrix = memory.work, objective.matrix
-    weigh_labels(objective.of, cells, memory, labels, pick, width)
+    write_slopes(objective.of, cells, memory, labels, pick, width)
     for i in range(matrix.shape[0]):
         eta = work[VALUES, i]
         if eta > 0.0:

@@ -13,8 +13,8 @@ measures prevent wrong prices at the start:
 
 - Labels are noisy. If probabilities are calibrated, the first excesses come from expected labels,
   and observed labels replace these gradually. An estimate is worth TRUST labels.
-- During about the first SLOW rows, the price of a rate takes smaller steps. Otherwise it would move
-  far away, and take long to return.
+- During about the first WARM_UP_ROWS rows, the price of a rate takes smaller steps. Otherwise it
+  would move far away, and take long to return.
 - Two prices can keep each other high, if each compensates for what the other costs its limit. So if
   there are several limits and all have slack, all prices fall a little.
 
@@ -61,11 +61,11 @@ TRUST: Final = 15  # how many observed labels a calibrated estimate is worth; 0 
 NUMBERS: Final = 16
 
 STEP: Final = 0.7  # if all excesses are equal, row t moves the position by STEP / √t
-SLOW: Final = 100.0  # rows during which the prices of rates take smaller steps
-EASE: Final = 0.5  # if all limits have slack, prices fall as (number of rows) ** −EASE
-DEAREST: Final = 1000.0  # maximum price: here the limit alone decides; more would delay the return
-BEYOND: Final = 100.0  # above this price, a limit is considered out of reach
-LATELY: Final = 2.0  # row t has the weight t ** LATELY in the mean of a price
+WARM_UP_ROWS: Final = 100.0  # rows during which the prices of rates take smaller steps
+SLACK_POWER: Final = 0.5  # if all limits have slack, prices fall as rows ** −SLACK_POWER
+MAX_PRICE: Final = 1000.0  # here the limit alone decides; a higher price would return too late
+OUT_OF_REACH: Final = 100.0  # above this price, a limit is considered out of reach
+MEAN_POWER: Final = 2.0  # row t has the weight t ** MEAN_POWER in the mean of a price
 
 
 class Limits(NamedTuple):
@@ -119,7 +119,7 @@ def counts_for(feedback, table, totals, j):
 
 
 @helper
-def tighter_by(limits, i, counts, unit):
+def margin_at(limits, i, counts, unit):
     """Return how much the margin tightens the bound of limit i: MARGIN / √rows, at most CAP."""
     under = form_of(limits.numbers, i, UNDER, *counts) if limits.kinds[i] == COUNTED else counts[3]
     rows = max(under / unit, 1.0)
@@ -127,7 +127,7 @@ def tighter_by(limits, i, counts, unit):
 
 
 @helper
-def conceded(limits, i, counts):
+def bound_relaxation(limits, i, counts):
     """Return how much to lower the bound of limit i if it is out of reach (Dinkelbach), else 0.
 
     Suppose that no rule reaches the bound, and that decisions change the denominator of the rate,
@@ -138,7 +138,7 @@ def conceded(limits, i, counts):
     """
     numbers = limits.numbers
     fixed_denominator = numbers[i, UNDER + 1] == 0.0 or numbers[i, UNDER + 2] == 0.0
-    if limits.kinds[i] != COUNTED or limits.mu[i] < BEYOND or fixed_denominator:
+    if limits.kinds[i] != COUNTED or limits.mu[i] < OUT_OF_REACH or fixed_denominator:
         return 0.0
     under, room = form_of(numbers, i, UNDER, *counts), form_of(numbers, i, FORM, *counts)
     return -room / under if under > 0.0 and room < 0.0 else 0.0
@@ -179,7 +179,7 @@ def add_all_prices(limits, feedback, unit, columns, table, totals, work, place, 
         if limits.kinds[i] == COUNTED:
             mu *= counts[3] / max(form_of(numbers, i, SIZE, *counts), unit)
         # A bound C + tighter turns the form num − C·den into num − (C + tighter)·den.
-        tighter = tighter_by(limits, i, counts, unit) - conceded(limits, i, counts)
+        tighter = margin_at(limits, i, counts, unit) - bound_relaxation(limits, i, counts)
         by_tp = mu * (numbers[i, FORM] - tighter * numbers[i, UNDER])
         by_predicted = mu * (numbers[i, FORM + 1] - tighter * numbers[i, UNDER + 1])
         if limits.labels[i] < 0:
@@ -207,15 +207,15 @@ def position_of(mu):
 
 @helper
 def price_at(position):
-    """Map a position to its price; the price is capped at DEAREST.
+    """Map a position to its price; the price is capped at MAX_PRICE.
 
     The inverse of ``position_of``. At the cap, excesses still add to ``spread``.
     """
-    return position if position < 1.0 else min(np.exp(position - 1.0), DEAREST)
+    return position if position < 1.0 else min(np.exp(position - 1.0), MAX_PRICE)
 
 
 @helper
-def all_have_room(limits, feedback, table, totals, unit):
+def all_have_slack(limits, feedback, table, totals, unit):
     """Whether every limit holds strictly over the rows so far (positive slack)."""
     without = 0
     for i in range(limits.mu.shape[0]):
@@ -224,7 +224,7 @@ def all_have_room(limits, feedback, table, totals, unit):
             room = -limits.numbers[i, FORM + 1] * short
         else:
             counts = counts_for(feedback, table, totals, limits.labels[i])
-            tighter = tighter_by(limits, i, counts, unit) * form_of(
+            tighter = margin_at(limits, i, counts, unit) * form_of(
                 limits.numbers, i, UNDER, *counts
             )
             room = form_of(limits.numbers, i, FORM, *counts) - tighter
@@ -233,15 +233,15 @@ def all_have_room(limits, feedback, table, totals, unit):
 
 
 @helper
-def move(limits, spec, memory, weight, steady, counted, place, labels, width):
+def move_prices(limits, spec, memory, weight, label_free, label_based, place, labels, width):
     """Move each price by the excess of a counted row; writes ``mu``, ``mean`` and ``spread``.
 
-    ``steady`` says to move limits that need no labels, ``counted`` those that need them. If limits
-    are held on probabilities, no limit needs labels. ``weight`` is the weight of the row.
+    ``label_free`` says to move limits that need no labels, ``label_based`` those that need them. If
+    limits are held on probabilities, no limit needs labels. ``weight`` is the weight of the row.
     """
     if limits.degrees == VALUES:
-        counted = steady
-    if not (weight > 0.0 and (steady or counted)):
+        label_based = label_free
+    if not (weight > 0.0 and (label_free or label_based)):
         return
     table, totals, work = memory.table, memory.totals, memory.work
     feedback, m = spec.feedback, spec.m
@@ -250,15 +250,15 @@ def move(limits, spec, memory, weight, steady, counted, place, labels, width):
     hits, predictions, presences = row_sums(degrees, work[FLAGS], width)
     likely, _, expected = row_sums(work[VALUES], work[FLAGS], width)
     recalls, occurred = 0.0, 0.0
-    if counted and limits.rates.shape[0] > 0:
+    if label_based and limits.rates.shape[0] > 0:
         recalls, occurred = limits.rates[0], limits.rates[1]
         follow_recalls(limits, feedback, table, work, degrees, weight * unit, labels, width)
     n = totals[limited_set(feedback), N] / unit
-    eases = limits.mu.shape[0] > 1 and all_have_room(limits, feedback, table, totals, unit)
-    ease = EASE * weight / (n + SLOW * weight) if eases else 0.0
+    eases = limits.mu.shape[0] > 1 and all_have_slack(limits, feedback, table, totals, unit)
+    ease = SLACK_POWER * weight / (n + WARM_UP_ROWS * weight) if eases else 0.0
     for i in range(limits.mu.shape[0]):
         kind, j = limits.kinds[i], limits.labels[i]
-        if not (steady if kind == STEADY else counted):
+        if not (label_free if kind == STEADY else label_based):
             continue
         counts = counts_for(feedback, table, totals, j)
         if kind == MEAN:
@@ -286,14 +286,14 @@ def move(limits, spec, memory, weight, steady, counted, place, labels, width):
             positive += trust * (there - positive)
             room = form_of(limits.numbers, i, FORM, tp, predicted, positive, 1.0)
             under = form_of(limits.numbers, i, UNDER, tp, predicted, positive, 1.0)
-            excess = weight * (tighter_by(limits, i, counts, unit) * under - room)
+            excess = weight * (margin_at(limits, i, counts, unit) * under - room)
         limits.spread[i] += excess * excess
         # The step of AdaGrad, shorter at the start. The price is projected to ≥ 0.
-        slower = 1.0 + SLOW * weight / max(n, weight) if kind == COUNTED else 1.0
+        slower = 1.0 + WARM_UP_ROWS * weight / max(n, weight) if kind == COUNTED else 1.0
         step = STEP * excess / np.sqrt(limits.spread[i] * slower)
         position = position_of(limits.mu[i])
         limits.mu[i] = price_at(max(0.0, position + (step - ease * position)))
-        share = min((1.0 + LATELY) * weight / (n + LATELY * weight), 1.0)
+        share = min((1.0 + MEAN_POWER) * weight / (n + MEAN_POWER * weight), 1.0)
         limits.mean[i] += share * (position_of(limits.mu[i]) - limits.mean[i])
 
 

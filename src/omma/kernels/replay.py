@@ -351,9 +351,8 @@ def replay_sparse(
 ):  # fmt: skip
     """Decide sparse rows and learn from them, one after another.
 
-    If ``listed`` is not empty, the predicted labels of all rows are listed there one after another,
-    and their number is written to ``out[out_rows[t], 0]``. Otherwise the predicted labels of row t
-    are written to ``out[out_rows[t]]``, unless ``out`` is empty. Returns the same as
+    Unless ``listed`` is empty, the predicted labels of all rows are listed there one after another,
+    and the number of those of row t is written to ``out[out_rows[t], 0]``. Returns the same as
     ``replay_dense``; a row is also invalid if its label ids are (``read_sparse``).
     """
     taken, filled, written = FIRST, 0, FIRST
@@ -369,8 +368,6 @@ def replay_sparse(
             chosen = list_chosen(count, stored, sparse, memory.work, listed, written)
             out[out_rows[t], 0] = chosen
             written += chosen
-        elif out.shape[0] > 0:
-            list_chosen(count, stored, sparse, memory.work, out[out_rows[t]], FIRST)
         row = row_at(extras, t, False)
         first, last = (true_starts[t], true_ends[t]) if row.labelled else (0, 0)
         learn_labels(count, true_ids[first:last], row, sparse, spec, memory)

@@ -12,26 +12,27 @@ compile to nothing.
 from typing import Any, NamedTuple
 
 from omma.kernels import classes  # noqa: F401 (adds its cases to those of gains)
-from omma.kernels.calibrate import LABELLED, calibrate, center, fit
+from omma.kernels.calibrate import LABELLED, calibrate, fit, update_means
 from omma.kernels.counts import (
     NO_SUMS,
     Both,
     PartialLabels,
+    count_estimates,
+    count_labels,
     count_set,
-    expect,
+    decision_counts,
+    decision_totals,
     in_units,
     needs_labels,
-    observe,
-    see,
-    see_totals,
 )
 from omma.kernels.decay import counted_unit, grow, unit_of
-from omma.kernels.gains import LABELS, PRIOR, flag_labels, weigh_labels
+from omma.kernels.gains import LABELS, PRIOR, flag_labels, write_slopes
 from omma.kernels.gather import scatter
 from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import (
     AUDITED_LABELS,
     AUDITED_VALUES,
+    DECISION_COUNTS,
     FLAGS,
     JUDGED,
     MISSED,
@@ -40,22 +41,21 @@ from omma.kernels.layout import (
     PREDICTED,
     PRESENT,
     RANKS,
-    SEEN,
     TP,
     UNREPORTED,
     UNSEEN,
     VALUES,
     N,
 )
-from omma.kernels.limits import add_prices, move, position_in
-from omma.kernels.window import LATER, NOW, remember, slide
+from omma.kernels.limits import add_prices, move_prices, position_in
+from omma.kernels.window import LATER, NOW, advance, append_row
 
 
 class Spec(NamedTuple):
     """What a policy does with a row."""
 
-    # The objective: ``gains.Weighed``, ``FixedRules`` or ``CostMatrix``. If a single term decides,
-    # an array with the numbers that its function (``gains.decider``) reads.
+    # The objective: ``gains.CompiledTerms``, ``FixedRules`` or ``CostMatrix``. If a single term
+    # decides, an array with the numbers that its function (``gains.decider``) reads.
     objective: Any
     prior: float  # λ
     budget: int  # k: exactly k labels per row; −k: at most k; 0: no budget
@@ -108,32 +108,33 @@ def set_point(spec, memory):
     unit = counted_unit(memory.pace, memory.window)
     feedback = in_units(spec.feedback, unit, memory.totals)
     point = memory.work[POINT]
-    see_totals(feedback, spec.sums, memory.table, memory.totals, point, spec.m)
+    decision_totals(feedback, spec.sums, memory.table, memory.totals, point, spec.m)
     point[PRIOR] = spec.prior * unit
     point[LABELS] = spec.m
     return feedback, unit
 
 
 @by_kind
-def cells_seen(feedback, columns, seen, rows, width):
+def row_counts(feedback, columns, seen, rows, width):
     """Return the counts of a row's labels that decisions use, shape (3, width).
 
-    ``rows`` is the weight of all rows. ``seen`` is scratch space (rows SEEN of ``work``) for
-    corrected counts.
+    ``rows`` is the weight of all rows. ``seen`` is scratch space for corrected counts (rows
+    DECISION_COUNTS of ``work``).
     """
 
 
-@cells_seen.case()
+@row_counts.case()
 def counted_cells(feedback, columns, seen, rows, width):
     """Decisions use the counts unchanged: the set OWN, which are the first columns."""
     return columns
 
 
-@cells_seen.case(Both)
-@cells_seen.case(PartialLabels)
+@row_counts.case(Both)
+@row_counts.case(PartialLabels)
 def corrected_cells(feedback, columns, seen, rows, width):
     for i in range(width):
-        seen[TP, i], seen[PREDICTED, i], seen[POSITIVE, i] = see(feedback, columns, rows, i)
+        tp, predicted, positive = decision_counts(feedback, columns, rows, i)
+        seen[TP, i], seen[PREDICTED, i], seen[POSITIVE, i] = tp, predicted, positive
     return seen
 
 
@@ -153,8 +154,9 @@ def decide(spec, memory, place, labels, pick, width):
     calibrate(memory.calibrator, memory.columns, memory.work, width)
     feedback, unit = set_point(spec, memory)
     work = memory.work
-    cells = cells_seen(feedback, memory.columns, work[SEEN : SEEN + 3], work[POINT, N], width)
-    weigh_labels(spec.objective, cells, memory, labels, pick, width)
+    room = work[DECISION_COUNTS : DECISION_COUNTS + 3]
+    cells = row_counts(feedback, memory.columns, room, work[POINT, N], width)
+    write_slopes(spec.objective, cells, memory, labels, pick, width)
     add_prices(
         memory.limits, feedback, unit, memory.columns, memory.table, memory.totals, work, place,
         labels, width, spec.m,
@@ -249,22 +251,22 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
     # At the decision: mean logits, and counts of probabilities (Algorithm 2).
     if not late:
         if calibrator is not None:
-            center(calibrator, columns, work, weight * unit, width)
-        expect(feedback, spec.sums, columns, totals, work, counted, width)
+            update_means(calibrator, columns, work, weight * unit, width)
+        count_estimates(feedback, spec.sums, columns, totals, work, counted, width)
         if window is not None and is_counted:
-            remember(window, feedback, work, weight, NOW, labelled and not partly, labels, width)
+            append_row(window, feedback, work, weight, NOW, labelled and not partly, labels, width)
     if gaps is not None and partly:
         # Prices of limits that need no labels use the whole decision: move them before ``hide``.
         if limits is not None:
             if place is not None:
                 scatter(feedback, calibrator, pace, columns, memory.table, labels)
-            move(limits, spec, memory, weight, not late, False, place, labels, width)
+            move_prices(limits, spec, memory, weight, not late, False, place, labels, width)
         hide(gaps, memory, weight, counted, row.labelled, place, labels, width)
     # When labels arrive: counts of labels (Algorithm 1), and calibration.
     if labelled:
         if window is not None and (partly or late):
-            remember(window, feedback, work, weight, LATER, labelled, labels, width)
-        observe(feedback, spec.sums, columns, totals, work, counted, width)
+            append_row(window, feedback, work, weight, LATER, labelled, labels, width)
+        count_labels(feedback, spec.sums, columns, totals, work, counted, width)
         if pace is not None:  # OWN and TRUE decay or slide; JUDGED does not, for reported values
             judged = columns[3 * JUDGED : 3 * JUDGED + 3]
             count_set(judged, totals[JUDGED], NO_SUMS, work[PRESENT], work[FLAGS], weight, width)
@@ -277,10 +279,10 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
     if limits is not None:
         # Limits that need no labels moved before if the row was late or partly labelled.
         steady = not late and not partly
-        move(limits, spec, memory, weight, steady, labelled, place, labels, width)
+        move_prices(limits, spec, memory, weight, steady, labelled, place, labels, width)
     # After each counted row, older rows lose weight, or the oldest row leaves the window.
     # Late labels do not count as a further row.
     if pace is not None and not late and weight > 0.0 and is_counted:
         if window is not None:
-            slide(window, feedback, spec.sums, limits, memory.table, totals)
+            advance(window, feedback, spec.sums, limits, memory.table, totals)
         grow(pace, window, calibrator, limits, memory.table, totals)

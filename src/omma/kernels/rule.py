@@ -1,20 +1,20 @@
 """The rule at the current counts: slope and offset of every label, as used in Eq. (5) and (6).
 
-It takes three steps: the counts that decisions use (``see_all``), the gradient at these counts
-(``gradient``), and the prices of limits on top (``price``).
+It takes three steps: the counts that decisions use (``all_decision_counts``), the gradient at these
+counts (``gradient``), and the prices of limits on top (``price``).
 """
 
-from omma.kernels.counts import see
+from omma.kernels.counts import decision_counts
 from omma.kernels.decay import counted_unit
-from omma.kernels.gains import LABELS, PRIOR, weigh_labels
+from omma.kernels.gains import LABELS, PRIOR, write_slopes
 from omma.kernels.jit import entry
-from omma.kernels.layout import POINT, POSITIVE, PREDICTED, SEEN, TOTALS, TP, N, padded
+from omma.kernels.layout import DECISION_COUNTS, POINT, POSITIVE, PREDICTED, TOTALS, TP, N, padded
 from omma.kernels.limits import add_prices
 from omma.kernels.row import set_point
 
 
 @entry
-def see_all(spec, memory, cells, totals):
+def all_decision_counts(spec, memory, cells, totals):
     """Write the counts that decisions use to ``cells`` (3, m), and their ``totals``.
 
     The rows of ``cells`` are tp, predicted and positive; ``totals`` has shape (TOTALS,).
@@ -23,7 +23,7 @@ def see_all(spec, memory, cells, totals):
     for i in range(TOTALS):
         totals[i] = memory.work[POINT, i]
     for j in range(cells.shape[1]):
-        tp, predicted, positive = see(feedback, memory.table, totals[N], j)
+        tp, predicted, positive = decision_counts(feedback, memory.table, totals[N], j)
         cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j] = tp, predicted, positive
 
 
@@ -34,7 +34,7 @@ def gradient(objective, prior, cells, totals, memory):
     ``totals``, shape (TOTALS,), belongs to ``cells``. ``prior`` is λ in the unit of these counts.
     """
     work, m = memory.work, cells.shape[1]
-    point, seen = work[POINT], work[SEEN : SEEN + 3]
+    point, seen = work[POINT], work[DECISION_COUNTS : DECISION_COUNTS + 3]
     for i in range(TOTALS):
         point[i] = totals[i]
     point[PRIOR] = prior
@@ -42,7 +42,7 @@ def gradient(objective, prior, cells, totals, memory):
     for cell in range(3):
         for j in range(m):
             seen[cell, j] = cells[cell, j]
-    weigh_labels(objective, seen, memory, None, 0, padded(work.shape[1]))
+    write_slopes(objective, seen, memory, None, 0, padded(work.shape[1]))
 
 
 @entry

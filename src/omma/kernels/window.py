@@ -38,22 +38,22 @@ from omma.kernels.limits import add_recalls, limited_set, recount_recalls
 CHOSEN, OCCURRED, STORED, KIND, COLUMNS = range(5)
 
 # The kind of a record is a sum of these.
-TIMED: Final = 1  # a row of the window; labels that arrive later are a record without it
+IN_WINDOW: Final = 1  # a row of the window; labels that arrive later are a record without it
 LABELLED: Final = 2  # the record has labels that are counted
 
 # Positions in ``numbers``: where the stored records begin and end in ``rows``, ``ids`` and
 # ``values``; then the state of the window.
 FIRST, END, FIRST_ID, END_ID, FIRST_VALUE, END_VALUE = range(6)
-HELD: Final = 6  # TIMED records in the window
-LENGTH: Final = 7  # the maximum of HELD
-SINCE: Final = 8  # rows since all counts were last recomputed
+N_ROWS: Final = 6  # records IN_WINDOW
+LENGTH: Final = 7  # the maximum of N_ROWS
+ROWS_SINCE_RECOUNT: Final = 8  # rows since all counts were last recomputed
 NUMBERS: Final = 9
 
 # Values of ``timed``. NumPy booleans, so that a function is compiled once for both.
 NOW, LATER = np.bool_(True), np.bool_(False)
 
 
-class Recent(NamedTuple):
+class WindowArrays(NamedTuple):
     """The rows of the window; ``omma.sliding_window`` allocates the arrays."""
 
     ids: Any  # (room,) int32: label ids, three lists for each record
@@ -109,7 +109,7 @@ def append_ids(ids, end, flags, labels, width):
 
 
 @helper
-def remember(window, feedback, work, weight, timed, labelled, labels, width):
+def append_row(window, feedback, work, weight, timed, labelled, labels, width):
     """Store a row that is counted.
 
     ``work`` has VALUES, FLAGS and PRESENT of the row. ``timed`` is NOW for a row of the window, or
@@ -136,7 +136,7 @@ def remember(window, feedback, work, weight, timed, labelled, labels, width):
         stored = end - before
     row = numbers[END]
     rows[row, CHOSEN], rows[row, OCCURRED], rows[row, STORED] = chosen, occurred, stored
-    rows[row, KIND] = (TIMED if timed else 0) + (LABELLED if labelled else 0)
+    rows[row, KIND] = (IN_WINDOW if timed else 0) + (LABELLED if labelled else 0)
     window.weights[row] = weight
     numbers[END] += 1
     numbers[END_ID] = end
@@ -173,7 +173,7 @@ def count_ids(which, sums, chosen, ids, degrees, weight, marks, table, totals):
 def count_recent(feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals):
     """Add a stored row to the sets of counts that its kind of feedback uses, or subtract it.
 
-    ``kind`` is the sum of TIMED and LABELLED. ``chosen``, ``true`` and ``stored`` are the three
+    ``kind`` is the sum of IN_WINDOW and LABELLED. ``chosen``, ``true`` and ``stored`` are the three
     lists of label ids, and ``values`` the probabilities of ``stored``.
     """
 
@@ -189,7 +189,7 @@ def count_recent_labels(
 def count_recent_estimates(
     feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals
 ):
-    if kind & TIMED:
+    if kind & IN_WINDOW:
         count_ids(OWN, sums, chosen, stored, values, weight, marks, table, totals)
     if kind & LABELLED:
         count_ids(TRUE, 0, chosen, true, None, weight, marks, table, totals)
@@ -199,7 +199,7 @@ def count_recent_estimates(
 def count_recent_both(
     feedback, sums, kind, chosen, true, stored, values, weight, marks, table, totals
 ):
-    if kind & TIMED:
+    if kind & IN_WINDOW:
         count_ids(OWN, sums, chosen, stored, values, weight, marks, table, totals)
     if kind & LABELLED:
         count_ids(TRUE, sums, chosen, true, None, weight, marks, table, totals)
@@ -242,7 +242,7 @@ def count_recent_row(
 
 
 @helper
-def leave(window, feedback, sums, limits, table, totals):
+def drop_oldest(window, feedback, sums, limits, table, totals):
     """Subtract the oldest stored row from the counts, and remove it from the window."""
     numbers = window.numbers
     row, first_id, first_value = numbers[FIRST], numbers[FIRST_ID], numbers[FIRST_VALUE]
@@ -253,7 +253,7 @@ def leave(window, feedback, sums, limits, table, totals):
 
 
 @helper
-def count_anew(window, feedback, sums, limits, table, totals):
+def recount(window, feedback, sums, limits, table, totals):
     """Recompute all counts from the stored rows; rounding errors then last at most one window."""
     for field in range(3 * KNOWN + 3):
         for j in range(table.shape[1]):
@@ -271,20 +271,20 @@ def count_anew(window, feedback, sums, limits, table, totals):
 
 
 @helper
-def slide(window, feedback, sums, limits, table, totals):
+def advance(window, feedback, sums, limits, table, totals):
     """After a row was stored: remove the oldest row if the window is longer than LENGTH.
 
     Recomputes all counts after every LENGTH rows.
     """
     numbers = window.numbers
-    numbers[HELD] += 1
-    if numbers[HELD] > numbers[LENGTH]:
-        numbers[HELD] -= 1
-        leave(window, feedback, sums, limits, table, totals)
+    numbers[N_ROWS] += 1
+    if numbers[N_ROWS] > numbers[LENGTH]:
+        numbers[N_ROWS] -= 1
+        drop_oldest(window, feedback, sums, limits, table, totals)
         # Late labels stored between this row and the next row of the window leave with it.
-        while (window.rows[numbers[FIRST], KIND] & TIMED) == 0:
-            leave(window, feedback, sums, limits, table, totals)
-    numbers[SINCE] += 1
-    if numbers[SINCE] >= numbers[LENGTH]:
-        numbers[SINCE] = 0
-        count_anew(window, feedback, sums, limits, table, totals)
+        while (window.rows[numbers[FIRST], KIND] & IN_WINDOW) == 0:
+            drop_oldest(window, feedback, sums, limits, table, totals)
+    numbers[ROWS_SINCE_RECOUNT] += 1
+    if numbers[ROWS_SINCE_RECOUNT] >= numbers[LENGTH]:
+        numbers[ROWS_SINCE_RECOUNT] = 0
+        recount(window, feedback, sums, limits, table, totals)
