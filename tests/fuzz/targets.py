@@ -185,8 +185,9 @@ def learner(path: Path) -> None:
     serve(omma.OnlineClassifier.load(path))
 
 
-# Any log goes with any snapshot: whether they belong together is tried elsewhere.
-NAMED_ALIKE = mock.patch("secrets.token_hex", return_value="fuzz")
+def named_alike(feedback: str) -> Any:
+    """Any log of a policy goes with its snapshot: whether they belong is tried elsewhere."""
+    return mock.patch("secrets.token_hex", return_value=f"fuzz-{feedback}")
 
 
 def logs() -> list[bytes]:
@@ -196,7 +197,7 @@ def logs() -> list[bytes]:
     for feedback in ("labels", "estimates"):
         with tempfile.TemporaryDirectory() as folder:
             one = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback=feedback), 3)
-            with NAMED_ALIKE, omma.Journal(folder, one):
+            with named_alike(feedback), omma.Journal(folder, one):
                 one.predict(sparse.csr_array(ETA), ids=["x", "y", 7])
                 one.predict(ETA, ids=["u", "v", 8])
                 one.update(Y[:2], ids=["y", "v"])
@@ -210,11 +211,11 @@ def logs() -> list[bytes]:
 def journal(path: Path) -> None:
     import warnings
 
-    feedback = "estimates" if b'"estimates"' in path.read_bytes()[:500] else "labels"
+    feedback = "estimates" if b'"fuzz-estimates"' in path.read_bytes()[:500] else "labels"
     home = path.with_name(f"journal-{feedback}")
     if not home.exists():
         one = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback=feedback), 3)
-        with NAMED_ALIKE:
+        with named_alike(feedback):
             omma.Journal(home, one).close()
     for old in [*home.glob("log-*"), *home.glob("unfinished-*")]:
         old.unlink()

@@ -1,13 +1,11 @@
 """What is acknowledged is there after any crash, exactly once; docs/durability.md says what for."""
 
 import gc
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -368,48 +366,22 @@ def test_a_follower_forgets_what_was_taken_back(tmp_path, learner):
         assert list(follower.look().waiting) == [0, 1, 3]
 
 
-# Journals of the first version
+# Journals of other versions
 
 
-def first_version(folder, learner, calls):
-    """Write the journal that the first version wrote."""
-    with omma.Journal(folder, learner, snapshot_every=1000):
-        calls(learner)
-    reader = journal.Reader(folder / "log-0")
-    header = {**reader.header, "format": "omma-journal-1"}
-    del header["journal"], header["first"]
-    records = [json.dumps(header).encode(), *(event for event, _ in reader.events())]
-    framed = []
-    for one in records:
-        length = len(one).to_bytes(4, "little")
-        framed.append(length + zlib.crc32(length + one).to_bytes(4, "little") + one)
-    (folder / "log-0").write_bytes(b"".join(framed))
-    omma.OnlineClassifier(omma.OMMA("macro_f1"), 3).save(folder / "snapshot-0.npz")
-    return framed
-
-
-def test_journals_of_the_first_version_go_on(tmp_path, learner):
-    framed = first_version(tmp_path / "j", learner, lambda one: decided(one, range(6)))
-    path = tmp_path / "j" / "log-0"
-    assert list(omma.Journal.read(tmp_path / "j").waiting) == list(range(6))
-    spoiled = bytearray(b"".join(framed))
-    spoiled[len(framed[0]) + len(framed[1]) + 20] ^= 1
-    path.write_bytes(spoiled)
-    byte = len(framed[0]) + len(framed[1])
-    assert f"log-0 is damaged at byte {byte:,}: " in refusals(tmp_path / "j")
-    path.write_bytes(b"".join(framed)[:-5])
-    with pytest.warns(UserWarning, match="ended in an unfinished record"):
-        again = omma.Journal.resume(tmp_path / "j")
-    with again:
-        assert list(again.learner.waiting) == list(range(5))
-        decided(again.learner, [5])
-    assert list(omma.Journal.read(tmp_path / "j").waiting) == list(range(6))
-    names = sorted(one.name.split("-")[0] for one in (tmp_path / "j").iterdir())
-    assert names == ["log", "snapshot", "unfinished"]
-    shutil.rmtree(tmp_path / "j")
-    first_version(tmp_path / "j", omma.OnlineClassifier(omma.OMMA("macro_f1"), 3), id)
-    path.unlink()  # killed between a snapshot and its log
-    omma.Journal.resume(tmp_path / "j").close()
+def test_a_journal_of_another_version_is_refused(tmp_path, learner, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(journal.codec, "FORMAT", "omma-learner-2")
+        omma.Journal(tmp_path / "snapshot", learner).close()
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "FORMAT", "omma-journal-2")
+        omma.Journal(tmp_path / "log", learner).close()
+    for read in (omma.Journal.read, omma.Journal.resume):
+        sentence = "is not an omma learner of the format omma-learner-3, got 'omma-learner-2'"
+        with pytest.raises(ValueError, match=sentence):
+            read(tmp_path / "snapshot")
+        with pytest.raises(ValueError, match="expected format 'omma-journal-3', got 'omma-journ"):
+            read(tmp_path / "log")
 
 
 # Two writers, and forks

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import omma
 from omma import npz
-from omma.online.codec import Decision, pack
+from omma.online.codec import Decision, join, pack
 
 NAMES = list("abcd")
 ETA, Y = omma.datasets.long_tail(n=30, m=4, seed=1)
@@ -128,8 +128,8 @@ BAD = {
     "no totals": {"state_totals": None},
     "infinite counts": {"state_cells": CELLS * np.inf},
     "other shape": {"state_cells": np.ones((3, 5))},
-    "no ends": {"waiting_ends": None},
-    "ends": {"waiting_ends": np.array([3, 7])},
+    "no records": {"waiting_records": None},
+    "fewer records": {"waiting_records": np.zeros(0, np.uint8)},
     "ids": {"waiting_ids": np.frombuffer(b"[" * 100_000, np.uint8)},
     "same ids": {"waiting_ids": np.frombuffer(b'["a", "a"]', np.uint8)},
     "numbers": {"waiting_numbers": np.array([np.nan, 0, 0])},
@@ -167,8 +167,8 @@ def test_decisions_that_a_learner_cannot_have_made(tmp_path, made, match):
     path, one = tmp_path / "s.npz", omma.OnlineClassifier(omma.Auto("macro_f1"), 4)
     one.predict(ETA[0], id="a")
     one.save(path)
-    record = np.frombuffer(pack(made, 4), np.uint8)
-    edited(path, waiting_records=record, waiting_ends=np.array([len(record)]))
+    record = bytes(8) + pack(made, 4)
+    edited(path, waiting_records=np.frombuffer(join([record]), np.uint8))
     with pytest.raises(ValueError, match=rf"s\.npz is not a whole omma learner: .*{match}"):
         omma.OnlineClassifier.load(path)
 
@@ -183,37 +183,38 @@ def test_files_without_a_part_of_the_gap(tmp_path, part):
         omma.OnlineClassifier.load(tmp_path / "s.npz")
 
 
-SPARSE = sparse.csr_array(ETA[:2])
-LAST = {  # of the sparse rows that were decided last
-    "rows that go back": {"indptr": np.array([0, 6, 3])},
-    "rows that end nowhere": {"indptr": np.array([0, 4, 900_000])},
-    "rows that start nowhere": {"indptr": np.array([1, 4, 8])},
-    "a row too many": {"indptr": np.array([0, 4, 8, 8])},
-    "an id below zero": {"indices": np.array([0, 1, 2, -3, 0, 1, 2, 3])},
-    "an id beyond the last": {"indices": np.array([0, 1, 2, 3, 0, 1, 2, 70_000_000])},
-    "fewer ids": {"indices": np.array([0, 1, 2])},
-    "another width": {"shape": np.array([2, 5])},
-    "another length": {"shape": np.array([3, 4])},
-    "not a number": {"data": np.full(8, np.nan)},
-    "below zero": {"data": np.full(8, -1.0)},
-    "above one": {"data": np.full(8, 2.0)},
-    "text": {"data": np.array(["a"] * 8)},
+IDS = np.array([0, 2], np.int32)
+PAIR = (IDS, np.array([0.5, 0.25]))
+LAST = {  # records of the rows that were decided last
+    "none": [],
+    "cut": [pack(Decision(IDS, PAIR), 4)[:-1]],
+    "longer": [pack(Decision(IDS, PAIR), 4) + b"\0"],
+    "ids that go back": [pack(Decision(IDS[::-1], PAIR), 4)],
+    "an id below zero": [pack(Decision(IDS, (IDS - 1, PAIR[1])), 4)],
+    "an id beyond the last": [pack(Decision(IDS, (IDS + 70_000_000, PAIR[1])), 4)],
+    "fewer ids": [pack(Decision(IDS, (IDS[:1], PAIR[1])), 4)],
+    "another width": [pack(Decision(np.zeros(2, np.int8), np.zeros(2)), 2)],
+    "not a number": [pack(Decision(IDS, (IDS, PAIR[1] * np.nan)), 4)],
+    "below zero": [pack(Decision(IDS, (IDS, -PAIR[1])), 4)],
+    "above one": [pack(Decision(np.zeros(4, np.int8), np.full(4, 2.0)), 4)],
+    "without probabilities": [pack(Decision(IDS), 4)],
+    "of different kinds": [pack(Decision(IDS, PAIR), 4), pack(Decision(ETA[0], ETA[0]), 4)],
+    "in another order": [pack(Decision(IDS, PAIR, moved=True), 4)],
 }
 
 
-@pytest.mark.parametrize("which", ["eta", "prediction"])
 @pytest.mark.parametrize("name", LAST)
-def test_a_sparse_row_that_waits_is_as_sound_as_any_other(tmp_path, name, which):
+def test_rows_that_were_decided_last_are_as_sound_as_any_other(tmp_path, name):
     path = tmp_path / "s.npz"
     learner = omma.OnlineClassifier(omma.OMMA("macro_f1", k=4, feedback="estimates"), 4)
-    learner.predict(SPARSE)  # of four labels all are predicted, so that both have eight entries
+    learner.predict(sparse.csr_array(ETA[:2]))
     learner.save(path)
     again = omma.OnlineClassifier.load(path)
     again.update(sparse.csr_array(Y[:2]))
     assert again.counts.n == 2
-    edited(path, **{f"{which}_{part}": value for part, value in LAST[name].items()})
-    with pytest.raises(ValueError, match=r"s\.npz is not a (whole|sound) omma learner: "):
-        omma.OnlineClassifier.load(path).update(sparse.csr_array(Y[:2]))
+    edited(path, last=np.frombuffer(join(LAST[name]), np.uint8))
+    with pytest.raises(ValueError, match=r"s\.npz is not a whole omma learner: "):
+        omma.OnlineClassifier.load(path)
 
 
 BOMB = np.zeros(1 << 23)  # 64 MiB, and next to nothing when it is packed

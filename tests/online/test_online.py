@@ -632,18 +632,19 @@ FOREIGN = {
     "no JSON": write_content("{"),
     "list": write_content("[]"),
     "other format": write_content('{"format": "omma-learner-99"}'),
-    "no policy": write_content('{"format": "omma-learner-1", "n_labels": 3, "policy": 5}'),
+    "earlier format": write_content('{"format": "omma-learner-2", "n_labels": 3, "policy": {}}'),
+    "no policy": write_content('{"format": "omma-learner-3", "n_labels": 3, "policy": 5}'),
     "unknown policy": write_content(
-        '{"format": "omma-learner-1", "n_labels": 3, "policy": {"policy": "Omma"}}'
+        '{"format": "omma-learner-3", "n_labels": 3, "policy": {"policy": "Omma"}}'
     ),
     "misspelt option": write_content(
-        '{"format": "omma-learner-1", "n_labels": 3, "policy": {"policy": "TopK", "kk": 2}}'
+        '{"format": "omma-learner-3", "n_labels": 3, "policy": {"policy": "TopK", "kk": 2}}'
     ),
     "no number of labels": write_content(
-        '{"format": "omma-learner-1", "n_labels": "3", "policy": {"policy": "TopK", "k": 2}}'
+        '{"format": "omma-learner-3", "n_labels": "3", "policy": {"policy": "TopK", "k": 2}}'
     ),
     "no counts": write_content(
-        '{"format": "omma-learner-1", "n_labels": 3, "policy": {"policy": "TopK", "k": 2}}'
+        '{"format": "omma-learner-3", "n_labels": 3, "policy": {"policy": "TopK", "k": 2}}'
     ),
 }
 

@@ -1,9 +1,8 @@
 """A learner as bytes: decisions that wait, the events of its journal, and its files.
 
-- A *record* is one decision, or the labels of one: a head of fixed size, then bits or ids of
-  labels, then probabilities.
-- An *event* is one call that changes a learner: a letter, then parts with their length before each.
-  It is all there or not at all, so that no call is ever done again by half.
+- A *record* is the decision on one row: a head of fixed size, then bits or ids of labels, then
+  probabilities.
+- An *event* is one call that changes a learner: JSON, then the records of its decisions.
 - A *file* is an .npz archive of JSON and plain arrays; a snapshot of a journal is one, too.
 
 All of it is read as if a stranger had written it: nothing is run, and whatever no learner can have
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -24,7 +23,7 @@ from scipy import sparse
 
 from omma import npz
 from omma._json import parse_json
-from omma._validate import check_positive_int, shown
+from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric, metric_from_json
 from omma.policies import policy_from_json
 from omma.rows.arrays import HEAVIEST, NO_IDS
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 Id = str | int
 LONGEST_ID = 1_000  # characters: memory is bounded by the number of rows only if ids are, too
 WIDEST_ID = 2**128  # as large as a UUID
-# What Python raises where a learner is made of a spoiled file.
+# What Python raises where a learner is made of a damaged file.
 SPOILED = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 
 
@@ -69,7 +68,7 @@ def check_id(key: Any) -> Id:
 
 
 class Decision(NamedTuple):
-    """What was decided for one row, or for the rows of a matrix, and waits for its labels.
+    """The decision on one row, or on the rows of a matrix, which waits for its labels.
 
     ``prediction`` has an int8 indicator for each label, ``eta`` their probabilities. Of a single
     sparse row, ``prediction`` has the int32 ids of the labels predicted, and ``eta`` is a pair of
@@ -90,51 +89,47 @@ class Decision(NamedTuple):
         return bool(self.prediction.dtype == np.int32)
 
 
-# Time of the decision, weight, flags, and how many labels are predicted for a sparse row.
-HEAD = struct.Struct("<ddBI")
-# SINGLE is only read: older learners kept 32-bit probabilities as they came.
-SPARSE, ETA, SINGLE, MOVED = 1, 2, 4, 8
+HEAD = struct.Struct("<BI")  # flags, and how many labels are predicted for a sparse row
+SPARSE, ETA, MOVED = 1, 2, 4
 DAMAGED = "a decision that waits is damaged"
 
 
-def pack(decision: Decision, m: int, time: float = 0.0, weight: float = 1.0) -> bytes:
+def pack(decision: Decision, m: int) -> bytes:
     """The decision on one row of m labels as a record."""
     prediction, eta = decision.prediction, decision.eta
     flags = (MOVED if decision.moved else 0) | (0 if eta is None else ETA)
     if decision.is_sparse:
-        head = HEAD.pack(time, weight, flags | SPARSE, len(prediction))
-        ids, values = ((), None) if eta is None else eta
+        head = HEAD.pack(flags | SPARSE, len(prediction))
+        ids, values = (NO_IDS, None) if eta is None else eta
         parts = [(prediction, "<i4"), (ids, "<i4"), (values, "<f8")]
     else:
         for name, values in (("prediction", prediction), ("eta", eta)):
             if values is not None and len(values) != m:
                 raise ValueError(f"{name} of a decision must have {m} numbers, got {len(values)}")
-        head = HEAD.pack(time, weight, flags, 0)
+        head = HEAD.pack(flags, 0)
         parts = [(np.packbits(prediction != 0), "u1"), (eta, "<f8")]
     written = [np.asarray(part, kind).tobytes() for part, kind in parts if part is not None]
     return head + b"".join(written)
 
 
-def unpack(record: bytes, m: int, *, check: bool = False) -> tuple[Decision, float, float]:
-    """The decision of a record, its time and its weight.
+def unpack(record: bytes, m: int, *, check: bool = False) -> Decision:
+    """The decision of a record.
 
     ``check`` looks at its values, too, as for a record from a file: anything may stand there.
     """
     if len(record) < HEAD.size:
         raise ValueError(DAMAGED)
-    time, weight, flags, chosen = HEAD.unpack_from(record)
-    number = np.dtype("<f4" if flags & SINGLE else "<f8")
+    flags, chosen = HEAD.unpack_from(record)
     is_sparse, has_eta = bool(flags & SPARSE), bool(flags & ETA)
     end = HEAD.size + (4 * chosen if is_sparse else (m + 7) // 8)
-    # Each probability of a sparse row has its label id before.
-    stored, excess = divmod(len(record) - end, number.itemsize + (4 if is_sparse else 0))
+    # Each probability takes eight bytes, and that of a sparse row has its label id before.
+    stored, excess = divmod(len(record) - end, 12 if is_sparse else 8)
     fits = (is_sparse or stored == m) if has_eta else stored == 0
-    if flags > SPARSE | ETA | SINGLE | MOVED or stored < 0 or excess or not fits:
+    if flags > SPARSE | ETA | MOVED or stored < 0 or excess or not fits:
         raise ValueError(DAMAGED)
     # Each is copied, so that compiled code gets aligned arrays of the machine's own kind.
-    values = np.frombuffer(record[len(record) - stored * number.itemsize :], number)
-    eta: Any = values.astype(np.float64)
-    if check and not (0.0 <= weight <= HEAVIEST and ((eta >= 0) & (eta <= 1)).all()):
+    eta: Any = np.frombuffer(record[len(record) - 8 * stored :], "<f8").astype(np.float64)
+    if check and not ((eta >= 0) & (eta <= 1)).all():
         raise ValueError(DAMAGED)
     if is_sparse:
         prediction = np.frombuffer(record[HEAD.size : end], "<i4").astype(np.int32)
@@ -145,29 +140,47 @@ def unpack(record: bytes, m: int, *, check: bool = False) -> tuple[Decision, flo
     else:
         bits = np.frombuffer(record[HEAD.size : end], np.uint8)
         prediction = np.unpackbits(bits, count=m).view(np.int8)
-    return Decision(prediction, eta if has_eta else None, bool(flags & MOVED)), time, weight
+    return Decision(prediction, eta if has_eta else None, bool(flags & MOVED))
 
 
-def are_label_ids(ids: Any, m: int) -> bool:
+def are_label_ids(ids: NDArray[Any], m: int) -> bool:
     """Whether ids rise, and are those of labels: kernels follow them without looking."""
-    ids = np.asarray(ids)
     return bool(((ids >= 0) & (ids < m)).all() and (np.diff(ids) > 0).all())
+
+
+def join(parts: Iterable[bytes]) -> bytes:
+    """All parts one after another, each with its length before it.
+
+    >>> split(join([b"one", b"", b"three"]))
+    [b'one', b'', b'three']
+    """
+    return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+
+
+def split(content: bytes) -> list[bytes]:
+    """The parts that ``join`` put one after another."""
+    parts, place = [], 0
+    while place < len(content):
+        start = place + 4
+        place = start + int.from_bytes(content[place:start], "little")
+        parts.append(content[start:place])
+    if place != len(content):
+        raise ValueError("a part that is longer than all of it")
+    return parts
 
 
 # Events
 
 
-DECIDED, LABELLED, COUNTED, NAMED = b"D", b"L", b"C", b"N"
-SEEN = b"P"  # before an event whose labels were seen where predicted: the audit of each row
+DECIDED, LABELLED, COUNTED, NAMED = KINDS = "decided", "labelled", "counted", "named"
 
 
 class EventRow(NamedTuple):
     """A row of an event.
 
-    ``labels`` are laid out as the decision is: indicators, or the ids of a sparse row; None where
-    they are unknown. What waits by id is known without its ``decision``, and a row that was decided
-    and labelled without an id has no ``key``. ``audit`` is not zero where labels were seen because
-    of the decision (``omma.kernels.row.Gaps``).
+    ``labels`` have the layout of the decision: indicators, or the ids of a sparse row; None where
+    they are unknown. A row that was decided and labelled without an id has no ``key``. ``audit`` is
+    not zero where labels were seen because of the decision (``omma.kernels.row.Gaps``).
     """
 
     key: Id | None
@@ -184,7 +197,7 @@ class Event(NamedTuple):
     once; or labels were ``NAMED`` by a frame. ``time`` is that of decisions that grow old.
     """
 
-    kind: bytes
+    kind: str
     rows: list[EventRow]
     time: float = 0.0
     names: Names | None = None
@@ -192,111 +205,73 @@ class Event(NamedTuple):
 
 def encode(event: Event, m: int) -> bytes:
     """An event as bytes."""
-    kind, parts = event.kind, []
-    if kind == NAMED:
-        return kind + _with_length(json.dumps(event.names).encode())
-    if any(row.audit for row in event.rows):
-        audits = np.array([row.audit for row in event.rows], dtype="<f8")
-        parts = [SEEN, _with_length(audits.tobytes())]
-    # Where labels are unknown, each row says which; such an event has a small letter.
-    # A row that was counted without any label has an empty part in their place.
-    is_partial = kind != DECIDED and any(
-        isinstance(row.labels, PartlyKnown) or (row.labels is None and kind == LABELLED)
-        for row in event.rows
-    )
-    parts.append(kind.lower() if is_partial else kind)
-    for key, decision, labels, weight, _ in event.rows:
-        assert decision is not None
-        # Of a row without an id its decision comes first, in place of the id.
-        first = pack(decision, m, weight=weight) if kind == COUNTED else json.dumps(key).encode()
-        if kind == DECIDED:
-            second = pack(decision, m, event.time)
-        elif kind == COUNTED and labels is None:
-            second = b""
-        else:
-            unknown = NO_IDS
-            if labels is None:
-                none = NO_IDS if decision.is_sparse else np.zeros(m)
-                labels, unknown = none, np.arange(m, dtype=np.int32)
-            elif isinstance(labels, PartlyKnown):
-                labels, unknown = labels
-            second = pack(Decision(labels), m, event.time, weight)
-            if is_partial:
-                second = _with_length(unknown.astype("<i4", copy=False).tobytes()) + second
-        parts += [_with_length(first), _with_length(second)]
-    return b"".join(parts)
+    rows = []
+    for row in event.rows:
+        true, unknown = row.labels if isinstance(row.labels, PartlyKnown) else (row.labels, NO_IDS)
+        # Whatever the layout of the row is, its labels are written as ids.
+        if true is not None:
+            true = (true if true.dtype == np.int32 else np.flatnonzero(true)).tolist()
+        rows.append([row.key, true, unknown.tolist(), row.weight, row.audit])
+    content = {"kind": event.kind, "time": event.time, "names": event.names, "rows": rows}
+    parts = [json.dumps(content).encode()]
+    if event.kind != LABELLED:  # the learner has these decisions: they wait
+        parts += [pack(row.decision, m) for row in event.rows if row.decision is not None]
+    return join(parts)
 
 
 def decode(content: bytes, m: int) -> Event:
-    """The event of some bytes."""
-    audits: list[float] | None = None
-    if content[:1] == SEEN:
-        part, place = _part(content, 1)
-        audits, content = np.frombuffer(part, "<f8").tolist(), content[place:]
-        if not all(audit == -1.0 or 1.0 <= audit <= MOST_AUDIT_WEIGHT for audit in audits):
+    """The event of some bytes; ``lay_out`` completes its labels.
+
+    Rows ``LABELLED`` have no decision yet.
+    """
+    text, *records = split(content)
+    event = parse_json("an event", text)
+    kind, rows = event["kind"], []
+    if kind not in KINDS:
+        raise ValueError(f"an event of the unknown kind {shown(kind)}")
+    decisions: list[Decision | None] = [unpack(record, m, check=True) for record in records]
+    if kind == LABELLED:
+        decisions = [None] * len(event["rows"])
+    for row, decision in zip(event["rows"], decisions, strict=True):
+        key, true, unknown, weight, audit = row
+        if kind != COUNTED:
+            check_id(key)
+        check_number("an event", "weight", weight, low=0.0, high=HEAVIEST)
+        if audit not in (0.0, -1.0) and not 1.0 <= audit <= MOST_AUDIT_WEIGHT:
             raise ValueError("an audit of another weight than audits have")
-    kind, is_partial = content[:1].upper(), content[:1].islower()
-    if kind not in (DECIDED, LABELLED, COUNTED, NAMED) or content[:1] in (b"d", b"n"):
-        raise ValueError(f"an event of the unknown kind {content[:1]!r}")
-    if audits is not None and kind not in (LABELLED, COUNTED):
-        raise ValueError("labels seen where predicted, of an event without labels")
-    parts, place = [], 1
-    while place < len(content):
-        part, place = _part(content, place)
-        parts.append(part)
-    if kind == NAMED:
-        return Event(kind, [], names=read_names("a journal", parse_json("names", parts[0]), m))
-    rows, time = [], 0.0
-    firsts, seconds = parts[::2], parts[1::2]
-    audits = [0.0] * len(firsts) if audits is None else audits
-    for first, second, audit in zip(firsts, seconds, audits, strict=True):
-        key, decision, labels, weight = None, None, None, 1.0
-        if kind == COUNTED:
-            decision, _, weight = unpack(first, m, check=True)
-        else:
-            key = check_id(parse_json("an id", first))
-        if kind == DECIDED:
-            decision, time, _ = unpack(second, m, check=True)
-        elif second or kind == LABELLED:
-            unknown, place = _part(second, 0) if is_partial else (b"", 0)
-            laid_out, time, weight = unpack(second[place:], m, check=True)
-            labels = laid_out.prediction
-            labels = labels if laid_out.is_sparse else labels.astype(np.float64)
-            labels = _known_labels(labels, np.frombuffer(unknown, "<i4").astype(np.int32), m)
-        rows.append(EventRow(key, decision, labels, weight, audit))
-    return Event(kind, rows, time)
+        labels = None
+        if true is not None:
+            ids = [np.array(part, dtype=np.int32).ravel() for part in (true, unknown)]
+            labels = PartlyKnown(*ids)
+            if not all(are_label_ids(part, m) for part in ids):
+                raise ValueError("labels that no row has")
+            if np.isin(ids[0], ids[1]).any():
+                raise ValueError("labels that are both true and unknown")
+        rows.append(EventRow(key, decision, labels, float(weight), float(audit)))
+    time = check_number("an event", "time", event["time"], low=0.0)
+    return Event(kind, rows, time, read_names("a journal", event["names"], m))
 
 
-def _known_labels(labels: NDArray[Any], unknown: NDArray[np.int32], m: int) -> Any:
-    """Labels as a learner counts them, where some are unknown."""
-    if not are_label_ids(unknown, m):
-        raise ValueError("unknown labels that no row has")
-    is_true = np.isin(labels, unknown) if labels.dtype == np.int32 else labels[unknown] != 0.0
-    if is_true.any():
-        raise ValueError("labels that are both true and unknown")
-    if len(unknown) == m:
+def lay_out(labels: PartlyKnown | None, decision: Decision, m: int) -> Any:
+    """The labels of a decoded row in the layout of its decision.
+
+    >>> lay_out(PartlyKnown(np.array([1]), NO_IDS), Decision(np.zeros(3, np.int8)), 3)
+    array([0., 1., 0.])
+    """
+    if labels is None:
         return None
-    return PartlyKnown(labels, unknown) if len(unknown) else labels
-
-
-def _with_length(part: bytes) -> bytes:
-    return len(part).to_bytes(4, "little") + part
-
-
-def _part(content: bytes, place: int) -> tuple[bytes, int]:
-    """A part with its length before it, and the byte behind it."""
-    start = place + 4
-    end = start + int.from_bytes(content[place:start], "little")
-    if end > len(content):
-        raise ValueError("a part that is longer than its event")
-    return content[start:end], end
+    true, unknown = labels
+    if not decision.is_sparse:
+        indicators = np.zeros(m)
+        indicators[true] = 1.0
+        true = indicators
+    return PartlyKnown(true, unknown) if len(unknown) else true
 
 
 # Files
 
 
-FORMAT = "omma-learner-2"
-FIRST_FORMAT = "omma-learner-1"  # what the first release wrote
+FORMAT = "omma-learner-3"
 KIND = "omma learner"
 # Of a snapshot: the name of its journal, which snapshot it is, and the number of the next record.
 JOURNAL_FIELDS = {"journal", "generation", "first"}
@@ -317,7 +292,7 @@ def write(
         "gap": learner._certificate is not None,
         "names": learner.names,
         "metric": None if metric in (None, learner.policy.objective) else metric.to_json(),
-        "last": None if last is None else {"names": last.names, "moved": last.moved},
+        "last_names": None if last is None else last.names,
         "max_waiting": waiting.limit,
         "max_age": waiting.max_age,
         "max_seconds": waiting.max_seconds,
@@ -334,14 +309,9 @@ def write(
     if learner._pairs is not None:
         parts["pairs"] = learner._pairs
     if last is not None:
-        prediction, eta = last.prediction, last.eta
-        if last.is_sparse:  # files have matrices alone
-            shape, ones = (1, learner.n_labels), np.ones(len(prediction), dtype=np.int8)
-            prediction = sparse.csr_array((ones, prediction, [0, len(ones)]), shape=shape)
-            if eta is not None:
-                eta = sparse.csr_array((eta[1], eta[0], [0, len(eta[0])]), shape=shape)
-        parts["prediction"] = prediction
-        parts |= {} if eta is None else {"eta": eta}
+        rows = learner._rows("save", last)
+        records = join(pack(row, learner.n_labels) for row in rows)
+        parts["last"] = np.frombuffer(records, np.uint8)
     npz.write(path, parts)
 
 
@@ -359,11 +329,11 @@ def read(
             content = archive.json("content")
         except ValueError as error:
             raise ValueError(f"{path} is not an {KIND}: {error}") from error
-        is_known = isinstance(content, dict) and content.get("format") in (FORMAT, FIRST_FORMAT)
-        if not is_known or {"policy", "n_labels"} - set(content):
-            raise ValueError(f"{path} is not an {KIND} of the format {FORMAT}")
+        form = content.get("format") if isinstance(content, dict) else content
+        if form != FORMAT:
+            raise ValueError(f"{path} is not an {KIND} of the format {FORMAT}, got {shown(form)}")
         with npz.told(str(path), f"is not a whole {KIND}", SPOILED):
-            learner, entry = _learner(cls, archive, content, metric), content.get("journal")
+            learner, entry = _learner(cls, archive, content, metric), content["journal"]
             if entry is not None and (type(entry) is not dict or set(entry) != JOURNAL_FIELDS):
                 raise ValueError(f"journal must have {sorted(JOURNAL_FIELDS)}")
     return learner, entry
@@ -377,18 +347,18 @@ def _learner(
     # The counts say how many labels there are, before memory is taken for them.
     archive.array("state_cells", kinds="f", shape=(3, m), finite=True)
     # A metric of a user's own decides, unless it is the one that judges.
-    judge = content.get("metric")
+    judge = content["metric"]
     is_judge = metric is not None and judge == metric.to_json()
     policy = policy_from_json(content["policy"], None if is_judge else metric)
     learner = cls(
         policy,
         m,
         metric=metric if is_judge else None if judge is None else metric_from_json(judge),
-        gap=bool(content.get("gap", False)),
-        names=content.get("names"),
-        max_waiting=content.get("max_waiting", 10_000),
-        max_age=content.get("max_age"),
-        max_seconds=content.get("max_seconds"),
+        gap=bool(content["gap"]),
+        names=content["names"],
+        max_waiting=content["max_waiting"],
+        max_age=content["max_age"],
+        max_seconds=content["max_seconds"],
     )
     learner.state.restore(_arrays(archive, "state_", learner.state.shapes()))
     if learner._certificate is not None:
@@ -396,56 +366,47 @@ def _learner(
         learner._certificate.restore(_arrays(archive, "gap_", shapes))
     if learner._pairs is not None:
         learner._pairs[...] = archive.array("pairs", shape=(m, m), finite=True, low=-1e-6)
-    if "waiting_ids" in archive:  # the first release had no ids
-        shapes, needs_eta = dict.fromkeys(learner.waiting.arrays()), learner._keeps_eta_late
-        arrays = _arrays(archive, "waiting_", shapes)
-        learner.waiting.restore(arrays, lambda row: learner._check_decision(row, needs_eta))
-        learner._refused.update(_refused(content.get("refused"), learner._refused))
-    if "prediction" in archive or "prediction_data" in archive:
-        learner._last = _last_decision(archive, m, content.get("last") or {})
+    needs_eta = learner._keeps_eta_late
+    arrays = _arrays(archive, "waiting_", dict.fromkeys(learner.waiting.arrays()))
+    learner.waiting.restore(arrays, lambda row: learner._check_decision(row, needs_eta))
+    for kind in learner._refused:
+        number = content["refused"][kind]
+        learner._refused[kind] = check_positive_int("a file", f"refused {kind!r}", number, least=0)
+    if "last" in archive:
+        records = split(archive.array("last", kinds="u", shape=(None,)).tobytes())
+        last = _stacked([unpack(record, m, check=True) for record in records], m)
+        last = last._replace(names=read_names("a decision", content["last_names"], m))
+        learner._check_decision(last, learner._keeps_eta)
+        learner._last = last
     return learner
-
-
-def _refused(counts: Any, kinds: Mapping[str, int]) -> dict[str, int]:
-    """How many calls of each kind a learner has refused."""
-    if not isinstance(counts, dict) or set(counts) != set(kinds):
-        raise ValueError(f"refused must count {', '.join(kinds)}, got {shown(counts)}")
-    for number in counts.values():
-        if type(number) is not int or number < 0:
-            raise ValueError(f"refused must hold numbers of at least 0, got {shown(number)}")
-    return counts
 
 
 def _arrays(
     archive: npz.Archive, prefix: str, shapes: Mapping[str, tuple[int, ...] | None]
 ) -> dict[str, NDArray[Any]]:
     """The arrays that a learner asks for, if they have these shapes; no others are unpacked."""
-    arrays = {}
-    for name, shape in shapes.items():
-        member = prefix + name
-        if member not in archive and name.startswith("labels_"):
-            member = name.replace("labels_", "truth_", 1)  # as the first release called it
-        if member in archive:  # whoever needs an array that is missing names it
-            arrays[name] = archive.array(member, shape=shape)
-    return arrays
+    return {
+        name: archive.array(prefix + name, shape=shape)
+        for name, shape in shapes.items()
+        if prefix + name in archive  # whoever needs an array that is missing names it
+    }
 
 
-def _last_decision(archive: npz.Archive, m: int, frame: dict[str, Any]) -> Decision:
-    """The decision without an id that waits; ``frame`` says how the frame it came in was."""
-    eta: Any = None
-    if "prediction_data" in archive:
-        prediction: Any = archive.csr("prediction", shape=(None, m), low=0, high=1)
-        prediction = sparse.csr_array(prediction, dtype=np.int8)
-        if "eta_data" in archive:
-            eta = archive.csr("eta", shape=prediction.shape, kinds="f", low=0, high=1)
-    else:
-        prediction = archive.array("prediction", kinds="iu", low=0, high=1).astype(np.int8)
-        if prediction.shape[-1:] != (m,) and prediction.ndim != 1:
-            raise archive.refuse("prediction", f"rows of {m} labels", prediction.shape)
-        if "eta" in archive:
-            shape = prediction.shape
-            eta = archive.array("eta", kinds="f", shape=shape, finite=True, low=0, high=1)
-            eta = eta.astype(np.float64)
-    names = frame.get("names")
-    names = None if names is None else tuple(names)
-    return Decision(prediction, eta, bool(frame.get("moved", False)), names)
+def _stacked(rows: list[Decision], m: int) -> Decision:
+    """The decisions on some rows as the decision on a matrix of them."""
+    first = rows[0]
+    if len(rows) == 1:
+        return first
+    if len({(row.is_sparse, row.eta is None, row.moved) for row in rows}) > 1:
+        raise ValueError("rows of different kinds that were decided together")
+    predictions, etas = [row.prediction for row in rows], [row.eta for row in rows]
+    if first.is_sparse:
+        predictions = [_csr_of_ids(ids, np.ones(len(ids), dtype=np.int8), m) for ids in predictions]
+        etas = [None if eta is None else _csr_of_ids(eta[0], eta[1], m) for eta in etas]
+    stack: Any = sparse.vstack if first.is_sparse else np.stack
+    return Decision(stack(predictions), None if first.eta is None else stack(etas), first.moved)
+
+
+def _csr_of_ids(ids: NDArray[np.int32], values: NDArray[Any], m: int) -> sparse.csr_array:
+    """A row of values at these label ids."""
+    return sparse.csr_array((values, ids, [0, len(ids)]), shape=(1, m))

@@ -34,21 +34,14 @@ from omma.metrics import Metric
 from omma.online import codec
 from omma.online.learner import OnlineClassifier
 
-FORMAT = "omma-journal-2"
-FIRST_FORMAT = "omma-journal-1"  # of logs whose records have no numbers
+FORMAT = "omma-journal-3"
 SNAPSHOT = re.compile(r"snapshot-(\d{1,18})\.npz")
 LOG = re.compile(r"log-(\d{1,18})")
 TRIES = 10  # snapshots that may be replaced by newer ones while they are read
 
-# No text has the first byte of the mark in UTF-8, and no log of the first version begins so: there
-# it would be the length of the header, and longer than any record.
-MARK = b"\xf7omj"
+MARK = b"\xf7omj"  # no text has the first byte in UTF-8
 HEAD = struct.Struct("<4sIIQ")  # mark, checksum, length, number
-FIRST_HEAD = struct.Struct("<II")  # of the first version: length, and a checksum of it and content
 LONGEST = 1 << 30  # bytes of a record
-# Where a record may begin. The first version had no marks: it shows by how its content begins.
-START = re.compile(re.escape(MARK))
-FIRST_START = re.compile(rb"(?=.{8}[DLCNlc{])", re.DOTALL)
 
 
 # Logs
@@ -96,31 +89,19 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.salt = 0
-        self.number = 0
         with path.open("rb") as file:
-            self.is_first_version = file.read(len(MARK)) != MARK
             record = self._record(file, 0)
             if record is None or record.number != 0:
                 raise DamagedError(path, 0, "it has no whole header")
-            self.header = self._header(record.content)
             self._last = self._head(file, 0)
-        self.end = record.end
-        if not self.is_first_version:
-            # The checksum of the header seeds all others.
-            self.salt = HEAD.unpack(self._last[1])[1]
-            first = self.header.get("first")
-            if type(first) is not int or first < 0:
-                raise DamagedError(path, 0, "its header does not say which record is the first")
-            self.number = first
-
-    def _header(self, content: bytes) -> dict[str, Any]:
         try:
-            header = parse_json(f"the header of {self.path}", content.decode("utf-8"))
-        except ValueError as error:  # no UTF-8, or no JSON
-            raise DamagedError(self.path, 0, f"its header cannot be read: {error}") from error
-        if not isinstance(header, dict):
-            raise DamagedError(self.path, 0, f"its header is {type(header).__name__}")
-        return header
+            self.header = parse_json(f"the header of {path}", record.content)
+            first = check_positive_int("its header", "first", self.header["first"], least=0)
+        except (TypeError, ValueError, LookupError) as error:
+            raise DamagedError(path, 0, f"its header cannot be read: {error}") from error
+        self.end, self.number = record.end, int(first)
+        # The checksum of the header seeds all others.
+        self.salt = HEAD.unpack(self._last[1])[1]
 
     def events(self, stop: int | None = None) -> Iterator[tuple[bytes, int]]:
         """The events that were not read before, and the byte at which each begins.
@@ -147,11 +128,10 @@ class Reader:
 
     def sound_behind(self, place: int) -> Iterator[Record]:
         """Every whole record that begins behind a byte, whatever stands between them."""
-        start = FIRST_START if self.is_first_version else START
         with self.path.open("rb") as file:
             behind = end = place + 1
             file.seek(behind)
-            for match in start.finditer(file.read()):
+            for match in re.finditer(re.escape(MARK), file.read()):
                 place = behind + match.start()
                 # What looks like a beginning inside of a whole record is none.
                 record = self._record(file, place) if place >= end else None
@@ -174,23 +154,17 @@ class Reader:
 
     def _record(self, file: BinaryIO, place: int) -> Record | None:
         """The record that begins at a byte; None where no whole one does."""
-        head_format = FIRST_HEAD if self.is_first_version else HEAD
         file.seek(place)
-        head = file.read(head_format.size)
-        if len(head) < head_format.size:
+        head = file.read(HEAD.size)
+        if len(head) < HEAD.size:
             return None
-        if self.is_first_version:
-            length, checksum = FIRST_HEAD.unpack(head)
-            mark, number, covered = MARK, self.number, head[:4]
-        else:
-            mark, checksum, length, number = HEAD.unpack(head)
-            covered = head[8:]
+        mark, checksum, length, number = HEAD.unpack(head)
         left = os.fstat(file.fileno()).st_size - place - len(head)
         if mark != MARK or length > min(LONGEST, left):
             return None
         content = file.read(length)
         # It may have been taken back while it was read: then less of it is there.
-        if len(content) < length or zlib.crc32(covered + content, self.salt) != checksum:
+        if len(content) < length or zlib.crc32(head[8:] + content, self.salt) != checksum:
             return None
         return Record(number, content, place + len(head) + length)
 
@@ -293,19 +267,6 @@ def _check_later(folder: Path, generation: int) -> None:
         if number > generation + 1 or any(Reader(path).events()):
             snapshot = snapshot_path(folder, number).name
             raise DamagedError(path, 0, f"there is no {snapshot}, from which it goes on")
-
-
-def _header(entry: dict[str, Any], learner: OnlineClassifier) -> dict[str, Any]:
-    """What the header of a log says; ``entry`` is that of its snapshot."""
-    metric, names = learner.metric, learner.names
-    return {
-        "format": FORMAT,
-        **entry,
-        "n_labels": learner.n_labels,
-        "policy": learner.policy.to_json(),
-        "metric": None if metric is None else metric.name,
-        "names": None if names is None else list(names),
-    }
 
 
 class Journal:
@@ -440,23 +401,19 @@ class Journal:
         """Go on from where a reader has arrived, behind the last event that is whole."""
         self.learner = follower.look()
         reader, self._generation = follower.reader, follower.generation
-        unfinished = b"" if reader is None else reader.unfinished()
-        if reader is not None and unfinished:
+        assert reader is not None  # there is one unless a journal is salvaged
+        unfinished = reader.unfinished()
+        if unfinished:
             aside = self.folder / f"unfinished-{self._generation}-{reader.end}"
             with aside.open("ab") as file:
                 file.write(unfinished)
                 file.flush()
                 os.fsync(file.fileno())
             sync_folder(self.folder)
-        if follower.entry is None:  # of the first version: a new snapshot makes it one of this
-            first = 0 if reader is None else reader.number
-            self._begin(secrets.token_hex(8), first)
-        else:
-            assert reader is not None
-            self._identity = follower.entry["journal"]
-            self._calls = follower.calls
-            self._log = Log(reader)
-            self._remove_older()
+        self._identity = reader.header["journal"]
+        self._calls = follower.calls
+        self._log = Log(reader)
+        self._remove_older()
         if unfinished:
             warnings.warn(
                 f"{self.folder} ended in an unfinished record: its {len(unfinished):,} bytes were "
@@ -542,7 +499,7 @@ class Journal:
         generation = self._generation + 1
         snapshot, path = snapshot_path(self.folder, generation), log_path(self.folder, generation)
         entry = {"journal": identity, "generation": generation, "first": first}
-        begin_log(path, _header(entry, self.learner))
+        begin_log(path, {"format": FORMAT, **entry})
         new_log, old_log = Log(Reader(path)), self._log
         try:
             codec.write(snapshot, self.learner, entry)
@@ -626,7 +583,6 @@ class Follower:
         self.before = before
         self.learner: OnlineClassifier | None = None
         self.generation = -1
-        self.entry: dict[str, Any] | None = None  # None in the first version
         self.reader: Reader | None = None
         self.calls = 0  # since the snapshot
 
@@ -680,25 +636,22 @@ class Follower:
     def _load(self, generation: int) -> tuple[OnlineClassifier, Reader | None]:
         """The learner of a snapshot, and its log; None where there is none to be read."""
         snapshot, path = snapshot_path(self.folder, generation), log_path(self.folder, generation)
-        learner, self.entry = codec.read(OnlineClassifier, snapshot, self.metric)
+        learner, entry = codec.read(OnlineClassifier, snapshot, self.metric)
+        if entry is None:
+            raise DamagedError(snapshot, 0, "it is a learner of no journal")
+        if entry["generation"] != generation:
+            raise DamagedError(snapshot, 0, f"it is number {shown(entry['generation'])}")
         if self._stop(path) == 0:
             return learner, None
         if not path.exists():
-            if self.entry is None:  # the first version wrote its log after the snapshot
-                return learner, None
             raise DamagedError(path, 0, f"it is missing, and {snapshot.name} is there")
         reader = Reader(path)
-        first_version = {"format": FIRST_FORMAT, "generation": generation}
-        expected = _header(self.entry or first_version, learner)
-        if expected["generation"] != generation:
-            raise DamagedError(snapshot, 0, f"it is number {shown(expected['generation'])}")
-        wrong = [name for name in expected if reader.header.get(name) != expected[name]]
-        if wrong:
-            name = wrong[0]
-            raise DamagedError(
-                path,
-                0,
-                f"it does not go with its snapshot: expected {name} {shown(expected[name])}, got "
-                f"{shown(reader.header.get(name))}",
-            )
+        for name, expected in {"format": FORMAT, **entry}.items():
+            if reader.header.get(name) != expected:
+                raise DamagedError(
+                    path,
+                    0,
+                    f"it does not go with its snapshot: expected {name} {shown(expected)}, got "
+                    f"{shown(reader.header.get(name))}",
+                )
         return learner, reader

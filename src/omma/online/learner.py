@@ -252,14 +252,14 @@ class OnlineClassifier:
         # Under the lock: the row is decided on the counts to which its own are added.
         with self._lock, self._counted_refusals():
             keys = read_ids("predict", id, ids)
+            self._waiting.tick()
             for key in keys:
                 self._waiting.check_free(key)
             decision, answer = self._decide(eta)
             rows = self._rows("predict", decision)
             check_as_many("predict", "eta", len(rows), "ids", len(keys))
             self._take_names(decision.names)
-            events = [EventRow(*row) for row in zip(keys, rows, strict=True)]
-            self._commit(Event(DECIDED, events, self._waiting.now))
+            self._commit(DECIDED, [EventRow(*row) for row in zip(keys, rows, strict=True)])
         return answer
 
     # Learning
@@ -333,6 +333,7 @@ class OnlineClassifier:
                             "which it knows"
                         )
                     keys = read_ids("update", id, ids)
+                    self._waiting.tick()
                     rows = [self._waiting.get(key) for key in keys]
                     self._learn(keys, rows, y, weight, seen, audited)
                 return
@@ -738,10 +739,7 @@ class OnlineClassifier:
         self._take_names(own_names or names)
         parts: tuple[Any, ...] = (keys or [None] * len(rows), rows, labels, weights, audits)
         events = [EventRow(*row) for row in zip(*parts, strict=True)]
-        if keys is None:
-            self._commit(Event(COUNTED, events))
-        else:
-            self._commit(Event(LABELLED, events, self._waiting.now))
+        self._commit(COUNTED if keys is None else LABELLED, events)
 
     def _read_labels(
         self, y: Any, rows: list[Decision], others: str, seen: str | None
@@ -820,10 +818,11 @@ class OnlineClassifier:
 
     def _take_names(self, names: Names | None) -> None:
         if names is not None and names != self.names:
-            self._commit(Event(NAMED, [], names=names))
+            self._commit(NAMED, [], names)
 
-    def _commit(self, event: Event) -> None:
+    def _commit(self, kind: str, rows: list[EventRow], names: Names | None = None) -> None:
         """Write an event to the journal, if there is one, and then count it."""
+        event = Event(kind, rows, self._waiting.seconds, names)
         if self._journal is None:
             self._apply(event)
         else:
@@ -831,34 +830,39 @@ class OnlineClassifier:
                 self._apply(event)
 
     def _apply(self, event: Event) -> None:
-        """Change what an event says: one that has just been recorded, or one of a journal."""
+        """Count an event: one that has just been recorded, or one of a journal."""
         if event.kind == NAMED:
             self.names = event.names
             return
         key: Any
+        decision: Any
         for key, decision, labels, weight, audit in event.rows:
-            # At the time that is written down: no decision may grow too old meanwhile.
             if event.kind == DECIDED:
-                self._wait(key, decision, event.time)
-            elif event.kind == LABELLED:
-                waited = self._waiting.get(key, event.time) if decision is None else decision
-                # Labels that the engine refuses leave the decision waiting.
-                self._count(waited, labels, weight, late=True, audit=audit)
-                self._waiting.drop(key)
+                self._wait(key, decision)
+            elif event.kind == COUNTED:
+                self._count(decision, labels, weight, audit)
             else:
-                self._count(decision, labels, weight, audit=audit)
+                # Labels that the engine refuses leave the decision waiting.
+                self._count(decision, labels, weight, audit, late=True)
+                self._waiting.drop(key)
 
-    def _wait(self, key: Any, decision: Any, moment: float) -> None:
+    def _wait(self, key: Id, decision: Decision) -> None:
         """Let a decision wait; where decisions look at probabilities, these count now."""
         if self._soft:
             self._engine.learn(decision.eta, None, decision.prediction, 1.0)
         else:
             self._engine.drew()  # policies that draw rules draw another for the next row
         eta = decision.eta if self._keeps_eta_late else None
-        self._waiting.put(key, Decision(decision.prediction, eta, decision.moved), moment)
+        self._waiting.put(key, Decision(decision.prediction, eta, decision.moved))
 
     def _count(
-        self, decision: Any, labels: Any, weight: float, late: bool = False, audit: float = 0.0
+        self,
+        decision: Decision,
+        labels: Any,
+        weight: float,
+        audit: float = 0.0,
+        *,
+        late: bool = False,
     ) -> None:
         """Count the labels of one row."""
         row, chosen = decision.eta, decision.prediction
@@ -883,28 +887,29 @@ class OnlineClassifier:
             self._certificate.step(decision.eta, None, 1.0)
 
     def _redo(self, content: bytes) -> None:
-        """Do again what an event of a journal says; refuse one that no learner can have had."""
+        """Count an event of a journal again; refuse one that no learner can have had."""
         event = codec.decode(content, self.n_labels)
-        for key, decision, labels, _, audit in event.rows:
+        self._waiting.tick(event.time)
+        rows = []
+        for row in event.rows:
+            decision: Any = row.decision
             if decision is None:
-                decision = self._waiting.get(key, event.time)  # type: ignore[arg-type]
+                decision = self._waiting.get(row.key)  # type: ignore[arg-type]
             else:
                 self._check_decision(decision, self._keeps_eta)
-            true = labels.true if isinstance(labels, PartlyKnown) else labels
-            if event.kind != DECIDED and true is None and not (self._soft or audit):
+            if event.kind != DECIDED and row.labels is None and not (self._soft or row.audit):
                 raise ValueError("a row without labels")
-            if audit and decision.eta is None:
+            if row.audit and decision.eta is None:
                 raise ValueError("labels seen where predicted, and no probabilities")
-            # Kernels follow ids where the decision has ids: the labels must have them, too.
-            if true is not None and decision.is_sparse != (true.dtype == np.int32):
-                raise ValueError("labels that are laid out in another way than their decision")
-        self._apply(event)
+            labels = codec.lay_out(row.labels, decision, self.n_labels)
+            rows.append(row._replace(decision=decision, labels=labels))
+        self._apply(event._replace(rows=rows))
 
     def _check_decision(self, decision: Decision, needs_eta: bool) -> None:
         """Refuse a decision from a file that this learner cannot have made."""
         if needs_eta and decision.eta is None:
             raise ValueError("a decision without its probabilities")
-        if decision.moved and self.names is None:
+        if decision.moved and self.names is None and decision.names is None:
             raise ValueError("a decision on columns in another order, and no names of labels")
 
     def _changed(self) -> AbstractContextManager[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from omma import npz
 from omma._validate import check_number, check_positive_int, repeated, shown
-from omma.online.codec import HEAD, SPOILED, Decision, Id, check_id, pack, unpack
+from omma.online.codec import SPOILED, Decision, Id, check_id, join, pack, split, unpack
 
 
 class AlreadyWaitingError(ValueError):
@@ -41,6 +42,7 @@ class ForgottenIdError(UnknownIdError):
     counted_as = "forgotten"
 
 
+TIME = struct.Struct("<d")
 # How refused calls are counted; "unsound" is any other ValueError or TypeError.
 REFUSALS = ("still_waiting", "labelled_twice", "forgotten", "unknown", "unsound")
 
@@ -107,10 +109,11 @@ class Waiting:
         self.evicted = evicted
         self.decided = 0  # decisions so far, which are the clock of max_age
         self.forgotten = 0
-        # The last reading of the clock of max_seconds, and the time that had passed by then.
+        # The last reading of the clock of max_seconds, and the seconds that had passed by then.
         self._reading = time.monotonic()
-        self._time = 0.0
-        # Not a plain dictionary: taking the first out of one again and again is quadratic.
+        self.seconds = 0.0
+        # Records, each with the time of its decision before it. Not a plain dictionary: taking the
+        # first out of one again and again is quadratic.
         self._records: OrderedDict[Id, bytes] = OrderedDict()
         self._gone: OrderedDict[Id, bool] = OrderedDict()  # True: labelled, False: forgotten
 
@@ -124,24 +127,19 @@ class Waiting:
         """The ids that wait, oldest first."""
         return iter(self._records)
 
-    def put(self, key: Id, decision: Decision, moment: float | None = None) -> None:
-        """Let the decision on one row wait until its labels come.
-
-        ``moment`` is the time that a journal tells; default that of the clock.
-        """
-        self.check_free(key, moment)
-        record = pack(decision, self.n_labels, self._now(moment))
+    def put(self, key: Id, decision: Decision) -> None:
+        """Let the decision on one row wait until its labels come."""
+        self.check_free(key)
+        record = TIME.pack(self._now) + pack(decision, self.n_labels)
         self.decided += 1
         self._gone.pop(key, None)  # an id that has gone may be used again
         self._records[key] = record
-        self.forget_beyond(self.limit)
-        self._forget_old(moment)
+        self._forget_old()
 
-    def get(self, key: Id, moment: float | None = None) -> Decision:
-        """The decision that waits under an id, and goes on waiting; ``moment`` as of ``put``."""
-        self._forget_old(moment)
+    def get(self, key: Id) -> Decision:
+        """The decision that waits under an id, and goes on waiting."""
         self._check_waits(key)
-        return unpack(self._records[key], self.n_labels)[0]
+        return unpack(self._records[key][TIME.size :], self.n_labels)
 
     def drop(self, key: Id) -> None:
         """Let the decision under an id go, whose labels have come."""
@@ -149,9 +147,8 @@ class Waiting:
         del self._records[key]
         self._remember(key, labelled=True)
 
-    def check_free(self, key: Id, moment: float | None = None) -> None:
+    def check_free(self, key: Id) -> None:
         """Refuse an id under which a decision still waits."""
-        self._forget_old(moment)
         if key in self._records:
             raise AlreadyWaitingError(f"id {shown(key)} still waits for its labels")
 
@@ -168,28 +165,19 @@ class Waiting:
             )
         raise UnknownIdError(f"id {shown(key)} is not known: no decision waits for its labels")
 
-    def forget_beyond(self, limit: int) -> None:
-        """Forget the oldest until no more than that wait."""
-        while len(self._records) > limit:
-            self._forget()
-
-    def _forget_old(self, moment: float | None) -> None:
+    def _forget_old(self) -> None:
+        """Forget decisions that are too many or too old, the oldest first."""
         max_age = self.max_age if self.max_seconds is None else self.max_seconds
-        if max_age is None:
-            return
-        now = self._now(moment)
         while self._records:
-            decided_at = HEAD.unpack_from(next(iter(self._records.values())))[0]
-            if now - decided_at <= max_age:
+            decided_at = TIME.unpack_from(next(iter(self._records.values())))[0]
+            is_old = max_age is not None and self._now - decided_at > max_age
+            if not is_old and len(self._records) <= self.limit:
                 return
-            self._forget()
-
-    def _forget(self) -> None:
-        key, record = self._records.popitem(last=False)
-        self.forgotten += 1
-        self._remember(key, labelled=False)
-        if self.evicted is not None:
-            self.evicted(unpack(record, self.n_labels)[0])
+            key, record = self._records.popitem(last=False)
+            self.forgotten += 1
+            self._remember(key, labelled=False)
+            if self.evicted is not None:
+                self.evicted(unpack(record[TIME.size :], self.n_labels))
 
     def _remember(self, key: Id, labelled: bool) -> None:
         self._gone[key] = labelled
@@ -198,28 +186,33 @@ class Waiting:
 
     # Time
 
-    def _now(self, moment: float | None = None) -> float:
-        """The present time; it never goes back, so that the oldest decision is the first."""
-        if self.max_seconds is None:  # rows are the clock
-            self._time = max(self._time, float(self.decided))
-        elif moment is not None:
-            self._time = max(self._time, moment)
-        else:
-            reading = time.monotonic()
-            self._time += max(0.0, reading - self._reading)
-            self._reading = reading
-        return self._time
-
     @property
-    def now(self) -> float:
-        """The present time, for a journal; zero where rows are the clock."""
-        return 0.0 if self.max_seconds is None else self._now()
+    def _now(self) -> float:
+        """The present time, in rows or in seconds."""
+        return float(self.decided) if self.max_seconds is None else self.seconds
+
+    def tick(self, moment: float | None = None) -> None:
+        """Let time pass, and forget decisions that are too old by then.
+
+        ``moment`` is the time that a journal tells; default that of the clock.
+        """
+        self._read_clock(moment)
+        self._forget_old()
+
+    def _read_clock(self, moment: float | None = None) -> None:
+        """Look how many seconds have passed; they stand at 0 where rows are the clock."""
+        if self.max_seconds is None:
+            return
+        if moment is None:
+            reading = time.monotonic()
+            moment = self.seconds + (reading - self._reading)
+            self._reading = reading
+        self.seconds = max(self.seconds, moment)  # never back, so that the oldest is the first
 
     # Files
 
     def __getstate__(self) -> dict[str, Any]:
-        if self.max_seconds is not None:
-            self._now()  # ages end here, and go on where this is unpickled
+        self._read_clock()  # ages end here, and go on where this is unpickled
         return {**self.__dict__, "evicted": None, "_reading": 0.0}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -228,17 +221,15 @@ class Waiting:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that waits and all that is remembered, as plain arrays for a file."""
-        records = list(self._records.values())
-        # Ages end when they are saved.
-        time_now = self._time if self.max_seconds is None else self._now()
-        # Ids as JSON: an array of texts would be as wide as the longest.
-        texts = {"ids": list(self._records), "gone": [list(self._gone), list(self._gone.values())]}
-        return {
-            **{n: np.frombuffer(json.dumps(ids).encode(), np.uint8) for n, ids in texts.items()},
-            "records": np.frombuffer(b"".join(records), np.uint8),
-            "ends": np.cumsum([len(record) for record in records], dtype=np.int64),
-            "numbers": np.array([self.decided, self.forgotten, time_now]),
+        self._read_clock()  # ages end when they are saved
+        contents = {
+            # Ids as JSON: an array of texts would be as wide as the longest.
+            "ids": json.dumps(list(self._records)).encode(),
+            "gone": json.dumps(list(self._gone.items())).encode(),
+            "records": join(self._records.values()),
         }
+        arrays = {name: np.frombuffer(content, np.uint8) for name, content in contents.items()}
+        return {**arrays, "numbers": np.array([self.decided, self.forgotten, self.seconds])}
 
     def restore(
         self, arrays: dict[str, NDArray[Any]], check: Callable[[Decision], None] | None = None
@@ -255,43 +246,30 @@ class Waiting:
         array([0.9, 0.2])
         """
         with npz.told("the decisions that wait", "are damaged", SPOILED):
-            kinds = {"ids": "u", "gone": "u", "records": "u", "ends": "i", "numbers": "f"}
-            for name, kind in kinds.items():
-                array = arrays[name]
-                if array.ndim != 1 or array.dtype.kind != kind:
-                    got = f"{array.dtype} {array.shape}"
-                    raise ValueError(f"expected a vector of kind {kind!r} in {name!r}, got {got}")
-            texts = {name: arrays[name].astype(np.uint8).tobytes() for name in ("ids", "gone")}
-            ids = [check_id(key) for key in json.loads(texts["ids"])]
-            gone, labelled = json.loads(texts["gone"])
-            self._gone.update(
-                (check_id(key), bool(flag)) for key, flag in zip(gone, labelled, strict=True)
-            )
-            records = arrays["records"].astype(np.uint8).tobytes()
-            ends = [0, *arrays["ends"].tolist()]
-            decided, forgotten, time_now = arrays["numbers"].tolist()
-            fits = len(ends) == len(ids) + 1 and ends[-1] == len(records)
-            fits = fits and len(set(ids)) == len(ids) and not set(ids) & set(self._gone)
-            if not fits or not decided.is_integer() or not forgotten.is_integer():
-                raise ValueError("its parts do not fit together")
-            before = -math.inf
-            # Decisions are in the order in which they were made.
-            self._time = max(0.0, time_now)  # older files begin at minus infinity
-            for key, start, end in zip(ids, ends[:-1], ends[1:], strict=True):
-                self._records[key] = records[start:end]
-                decision, decided_at, _ = unpack(records[start:end], self.n_labels, check=True)
+            ids, gone = (json.loads(arrays[name].tobytes()) for name in ("ids", "gone"))
+            decided, forgotten, seconds = arrays["numbers"].tolist()
+            # Every decision waits, was labelled or was forgotten; up to 2**53 a float counts them.
+            fits = decided.is_integer() and forgotten.is_integer() and decided <= 2**53
+            fits = fits and 0 <= forgotten <= decided - len(ids)
+            clock = seconds == 0.0 if self.max_seconds is None else 0.0 <= seconds < math.inf
+            if not fits or not clock:
+                raise ValueError(
+                    f"{decided:g} decisions, {forgotten:g} forgotten, and the time {seconds:g}"
+                )
+            self.decided, self.forgotten, self.seconds = int(decided), int(forgotten), seconds
+            self._gone.update((check_id(key), bool(is_labelled)) for key, is_labelled in gone)
+            before = 0.0  # decisions are in the order in which they were made
+            for key, record in zip(ids, split(arrays["records"].tobytes()), strict=True):
+                decision = unpack(record[TIME.size :], self.n_labels, check=True)
                 if check is not None:
                     check(decision)
-                if not before <= decided_at <= self._time:
+                (decided_at,) = TIME.unpack_from(record)
+                if not before <= decided_at <= self._now:
                     raise ValueError("its times are out of order")
                 before = decided_at
-            self.decided, self.forgotten = int(decided), int(forgotten)
-            # Every decision waits, was labelled or was forgotten; up to 2**53 a float counts them.
-            if not 0 <= forgotten <= decided - len(ids) or decided > 2**53:
-                raise ValueError(f"{decided:g} decisions, of which {forgotten:g} were forgotten")
-            if self._time > decided if self.max_seconds is None else not self._time < math.inf:
-                raise ValueError(f"the time {self._time:g} is none of its clock")
-        self.forget_beyond(self.limit)
+                self._records[check_id(key)] = record
+            if len(self._records) < len(ids) or self._records.keys() & self._gone.keys():
+                raise ValueError("an id that occurs twice")
 
 
 def read_ids(owner: str, single: Any, several: Any) -> list[Id]:
