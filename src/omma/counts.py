@@ -6,7 +6,6 @@ Per label the true positives ``tp``, the predictions ``predicted`` and the occur
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from omma.rows.frames import open_table
 from omma.state import State
 
 Vector = NDArray[np.float64]
+Cells = NDArray[np.float64]  # of shape (3, m)
 CELLS: tuple[str, ...] = ("tp", "predicted", "positive")  # in the order of a state's cells
 ROUNDING = 1e-9  # of all rows: sums in another order differ by less
 
@@ -65,25 +65,25 @@ class Counts:
     ) -> None:
         self.n = check_number("Counts", "n", n, low=-ROUNDING)
         slack = ROUNDING * max(1.0, self.n)
-        self.tp, self.predicted, self.positive = (
+        cells = [
             _counted(f"{name} of Counts", values, slack, ndim=1)
             for name, values in zip(CELLS, (tp, predicted, positive), strict=True)
-        )
-        if not len(self.tp) == len(self.predicted) == len(self.positive):
+        ]
+        if len({len(counts) for counts in cells}) > 1:
             raise ValueError(
                 "tp, predicted and positive of Counts must be of one length, got "
-                f"{len(self.tp)}, {len(self.predicted)} and {len(self.positive)}"
+                f"{len(cells[TP])}, {len(cells[PREDICTED])} and {len(cells[POSITIVE])}"
             )
+        self.cells = np.stack(cells)  # shape (3, m), as those of a state
         self.matrix = None
         if matrix is not None:
             self.matrix = _counted("matrix of Counts", matrix, slack, ndim=2, m=self.m)
 
     @classmethod
-    def _unchecked(cls, cells: Iterable[Vector], n: float, matrix: Any) -> Counts:
+    def _unchecked(cls, cells: Cells, n: float, matrix: Any = None) -> Counts:
         """Counts from sums and differences, which may be negative."""
         counts = cls.__new__(cls)  # no checks: they would refuse differences, and cost a copy
-        counts.tp, counts.predicted, counts.positive = cells
-        counts.n, counts.matrix = n, matrix
+        counts.cells, counts.n, counts.matrix = cells, n, matrix
         return counts
 
     @classmethod
@@ -149,6 +149,21 @@ class Counts:
         return len(self.tp)
 
     @property
+    def tp(self) -> Vector:
+        """True positives: predicted, and there."""
+        return np.asarray(self.cells[TP])
+
+    @property
+    def predicted(self) -> Vector:
+        """Predictions of each label."""
+        return np.asarray(self.cells[PREDICTED])
+
+    @property
+    def positive(self) -> Vector:
+        """Occurrences of each label."""
+        return np.asarray(self.cells[POSITIVE])
+
+    @property
     def fp(self) -> Vector:
         """False positives: predicted but not there."""
         return self.predicted - self.tp
@@ -196,10 +211,10 @@ class Counts:
         row = Counts(*cells)
         if row.m != self.m:
             raise ValueError(f"a row of Counts.add must have {self.m} labels, got {row.m}")
-        for name in (*CELLS, "matrix") if has_matrix else CELLS:
-            total = getattr(self, name)
-            total += getattr(row, name)
+        self.cells += row.cells
         self.n += row.n
+        if self.matrix is not None and row.matrix is not None:
+            self.matrix += row.matrix
 
     def copy(self) -> Counts:
         """A copy that shares no array."""
@@ -214,8 +229,7 @@ class Counts:
         matrix = None  # pairs of classes are known only where both have counted them
         if self.matrix is not None and other.matrix is not None:
             matrix = self.matrix + sign * other.matrix
-        cells = (getattr(self, name) + sign * getattr(other, name) for name in CELLS)
-        return self._unchecked(cells, self.n + sign * other.n, matrix)
+        return self._unchecked(self.cells + sign * other.cells, self.n + sign * other.n, matrix)
 
     def __add__(self, other: Any) -> Counts:
         return self._combined(other, 1.0) if isinstance(other, Counts) else NotImplemented
@@ -226,27 +240,24 @@ class Counts:
     def __mul__(self, factor: float) -> Counts:
         factor = check_number("Counts", "factor", factor, low=0.0)
         matrix = None if self.matrix is None else self.matrix * factor
-        cells = (getattr(self, name) * factor for name in CELLS)
-        return self._unchecked(cells, self.n * factor, matrix)
+        return self._unchecked(self.cells * factor, self.n * factor, matrix)
 
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
             return NotImplemented
-        compared = CELLS
-        if self.matrix is not None and other.matrix is not None:  # pairs that both have counted
-            compared = (*CELLS, "matrix")
-        return self.n == other.n and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in compared
-        )
+        is_equal = self.n == other.n and np.array_equal(self.cells, other.cells)
+        if self.matrix is None or other.matrix is None:  # pairs of classes: if both have counted
+            return is_equal
+        return is_equal and np.array_equal(self.matrix, other.matrix)
 
     __hash__ = None  # type: ignore[assignment]  # ``add`` changes counts in place
 
     def __repr__(self) -> str:
         parts = ", ".join(
-            f"{name}={np.array2string(getattr(self, name), threshold=6, edgeitems=2, precision=6)}"
-            for name in CELLS
+            f"{name}={np.array2string(counts, threshold=6, edgeitems=2, precision=6)}"
+            for name, counts in zip(CELLS, self.cells, strict=True)
         )
         return f"Counts(n={self.n:g}, {parts})"
 
@@ -263,22 +274,21 @@ def counts_of(state: State) -> Counts:
     A label that was unknown in some of the rows counts in proportion, as if it were known in all;
     positives that nobody saw, as they were not predicted, are estimated.
     """
-    return Counts._unchecked(state.reported.copy(), float(state.truth.totals[N]), None)
+    return Counts._unchecked(state.reported.copy(), state.truth.rows)
 
 
 def estimates_of(state: State) -> Counts | None:
     """The counts of probabilities in a state; None where decisions look at true labels."""
     if state.labels is None:
         return None
-    cells = state.cells
-    return Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(state.totals[N]))
+    tp, predicted, positive = state.cells
+    return Counts(tp, predicted, positive, state.own.rows)
 
 
 def state_of(counts: Counts) -> State:
     """Counts as the kernels hold them, with the sums over labels that some metrics need."""
-    cells = np.stack((counts.tp, counts.predicted, counts.positive))
-    totals = np.array([counts.n, *cells.sum(axis=1)])
-    return State.from_arrays({"cells": cells, "totals": totals})
+    totals = np.array([counts.n, *counts.cells.sum(axis=1)])
+    return State.from_arrays({"cells": counts.cells, "totals": totals})
 
 
 def state_with(state: State, counts: Any, estimates: Any) -> State:
@@ -300,7 +310,7 @@ def state_with(state: State, counts: Any, estimates: Any) -> State:
 
 def add_counts(counted: Any, counts: Counts, unit: float = 1.0) -> None:
     """Add counts to a part of a state, whose rows weigh ``unit`` where the past fades."""
-    counted.cells[...] += unit * np.stack((counts.tp, counts.predicted, counts.positive))
+    counted.cells[...] += unit * counts.cells
     rows = counted.totals[N] + unit * counts.n
     counted.totals[...] = (rows, *counted.cells.sum(axis=1))
 

@@ -17,6 +17,7 @@ from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate, Look
 from omma.counts import Counts, counts_of
 from omma.engine import Engine
+from omma.limits import Limit
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
@@ -25,7 +26,7 @@ from omma.rows.arrays import NO_ROWS, SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import ARRAY
 from omma.rows.labels import TrueLabels
-from omma.trace import History, Snapshots, Trace, Values
+from omma.trace import History, Trace, values_at
 from omma.unseen import check_policy, check_seen, read_audited
 
 FEWEST, PASSES = 3, 2  # looks at all labels: at least, and for each label's worth of entries
@@ -132,13 +133,17 @@ def replay(
     places = NO_ROWS if batch.labels is None else _places(checkpoints, batch)
     # Values of limits are taken at the checkpoints, too.
     limits = tuple(limit.named(None, batch.m, "replay") for limit in policy.limits)
-    values = Values(judged_by, limits)
+    measures: tuple[Metric | Limit, ...] = (judged_by, *limits)
+    taken: list[list[float]] = []
+
+    def take_values(cells: NDArray[np.float64], rows: float) -> None:
+        taken.append(values_at(measures, Counts._unchecked(np.array(cells), rows)))
+
     # Where labels are unknown in some rows, and where copies of all counts would take much memory,
     # values are worked out at their checkpoint.
     partly = batch.labels is not None and batch.labels.missing is not None
-    look = None
-    if partly or seen is not None or 3 * batch.m * len(places) > COPIED:
-        look = values.look
+    is_long = 3 * batch.m * len(places) > COPIED
+    look = take_values if partly or seen is not None or is_long else None
     # Pairs of classes are counted afterwards: then the policy takes no other counts on its way.
     pairs = judged_by.needs_matrix
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
@@ -164,13 +169,12 @@ def replay(
     counts = history = None
     if batch.labels is not None:
         if pairs:
-            *snapshots, counts = _pair_counts(batch, batch.labels, stretches, done.predictions)
-            values = replace(values, later=tuple(snapshots))
+            *copies, counts = _pair_counts(batch, batch.labels, stretches, done.predictions)
         else:
             counts = counts_of(done.state)
-            if look is None:
-                values = replace(values, later=Snapshots(done.snapshots, done.snapshot_rows))
-        history = History(places, values, looks)
+            snapshots = zip(done.snapshots, done.snapshot_rows.tolist(), strict=True)
+            copies = [Counts._unchecked(cells, n) for cells, n in snapshots]
+        history = History(places, measures, copies, taken, looks)
     decided = done.predictions if predictions else None
     if predictions and batch.restore_type is not ARRAY:  # but a frame or a tensor
         decided = batch.restore_type(decided)

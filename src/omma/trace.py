@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from scipy import sparse
 from omma._html import html_table
 from omma.certificate import Gap, Look
 from omma.counts import Counts
-from omma.kernels.layout import POSITIVE, PREDICTED, TP
 from omma.limits import Limit, LimitStatus, limit_statuses
 from omma.metrics import Metric
 from omma.policies import Policy
@@ -27,53 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True, eq=False)
-class Snapshots:
-    """Counts after some rows as plain arrays: cells (places, 3, m), and how much rows weighed."""
-
-    cells: NDArray[np.float64]
-    rows: NDArray[np.float64]
-
-    def __iter__(self) -> Iterator[Counts]:
-        for cells, n in zip(self.cells, self.rows, strict=True):
-            yield Counts(cells[TP], cells[PREDICTED], cells[POSITIVE], float(n))
-
-    def values(self, metric: Metric) -> NDArray[np.float64]:
-        """The metric at each place; NaN where rows weigh nothing."""
-        metric.check_labels(self.cells.shape[2])
-        # Rows of weight zero may come first: of nothing there is no value.
-        weighed = self.rows > 0.0
-        tp, predicted, positive = np.moveaxis(self.cells[weighed], 1, 0)
-        values = np.full(len(self.rows), np.nan)
-        values[weighed] = metric.values(tp, predicted, positive, self.rows[weighed])
-        return values
-
-
-@dataclass(frozen=True, eq=False)
-class Values:
-    """A metric and limits at checkpoints: worked out there, or ``later`` from copied counts."""
-
-    metric: Metric
-    limits: tuple[Limit, ...] = ()
-    later: Iterable[Counts] = ()
-    taken: list[list[float]] = field(default_factory=list)
-
-    def look(self, cells: NDArray[np.float64], rows: float) -> None:
-        """Work out all values at these counts."""
-        self._take(Counts._unchecked(np.array(cells), rows, None))
-
-    def _take(self, counts: Counts) -> None:
-        measures: tuple[Metric | Limit, ...] = (self.metric, *self.limits)
-        self.taken.append([each.value(counts) if counts.n > 0 else np.nan for each in measures])
-
-    @cached_property
-    def table(self) -> NDArray[np.float64]:
-        """The metric, and each limit, at each checkpoint: shape (checkpoints, 1 + limits)."""
-        if isinstance(self.later, Snapshots) and not self.limits:  # all at once
-            return self.later.values(self.metric)[:, np.newaxis]
-        for counts in self.later:
-            self._take(counts)
-        return np.array(self.taken).reshape(len(self.taken), 1 + len(self.limits))
+def values_at(measures: Sequence[Metric | Limit], counts: Counts) -> list[float]:
+    """The metric and the limits at some counts; NaN where rows weigh nothing."""
+    return [measure.value(counts) if counts.n > 0 else math.nan for measure in measures]
 
 
 @dataclass(frozen=True)
@@ -84,8 +39,17 @@ class History:
     """
 
     rows: NDArray[np.int64]
-    _values: Values = field(repr=False)
+    _measures: tuple[Metric | Limit, ...] = field(repr=False)  # the metric, and the limits
+    # Counts after these rows; where they would take much memory, values were taken on the way.
+    _counts: Sequence[Counts] = field(default=(), repr=False)
+    _taken: Sequence[list[float]] = field(default=(), repr=False)
     _looks: tuple[Look, ...] = field(default=(), repr=False)  # what a certificate saw at each
+
+    @cached_property
+    def _table(self) -> NDArray[np.float64]:
+        """All measures after ``rows[i]`` rows: shape (rows, measures)."""
+        table = self._taken or [values_at(self._measures, counts) for counts in self._counts]
+        return np.array(table).reshape(len(self.rows), len(self._measures))
 
     @cached_property
     def limits(self) -> dict[str, NDArray[np.float64]]:
@@ -94,14 +58,13 @@ class History:
         They are of true labels, and of rows where these are known; ``trace.limits`` has what is
         held, which may be estimates, and what is predicted in all rows.
         """
-        columns = self._values.table.T[1:]
-        return dict(zip(map(str, self._values.limits), columns, strict=True))
+        return dict(zip(map(str, self._measures[1:]), self._table.T[1:], strict=True))
 
     def values_of(self, limit: Limit) -> NDArray[np.float64]:
         """The values of any limit over the first ``rows[i]`` rows; NaN where no counts are left."""
-        if limit in self._values.limits:
-            return self.limits[str(limit)]
-        values = [limit.value(at) if at.n > 0 else np.nan for at in self._values.later]
+        if limit in self._measures:
+            return self._table[:, self._measures.index(limit)]
+        values = [value for counts in self._counts for value in values_at([limit], counts)]
         return np.array(values) if values else np.full(len(self.rows), np.nan)
 
     @cached_property
@@ -114,7 +77,7 @@ class History:
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The metric over the first ``rows[i]`` rows; NaN where their weight is zero."""
-        return self._values.table[:, 0]
+        return self._table[:, 0]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -227,22 +190,23 @@ class Trace:
             ids = np.atleast_2d(chosen.T).T.argmax(axis=1).astype(np.int32)
         return ids if self._classes is None else self._classes[ids]  # type: ignore[no-any-return]
 
-    def __repr__(self) -> str:
-        value = "unknown" if self.value is None else f"{self.value:.4f}"
+    def _described_value(self) -> float | str:
+        """The value; in words where it is an estimate or unknown."""
         if isinstance(self.value, EstimatedValue):
-            value += f" (estimated: {self.value.rests_on})"
-        if self.value is None and self.expected_value is not None:
-            value = f"{self.expected_value:.4f} expected by probabilities"
-        return f"<trace of {self.policy!r}: {self.metric.name} = {value}, {self.seconds:.3g} s>"
+            return f"{self.value:.4f} (estimated: {self.value.rests_on})"
+        if self.value is not None:
+            return self.value
+        expected = self.expected_value
+        return "unknown" if expected is None else f"{expected:.4f} expected by probabilities"
+
+    def __repr__(self) -> str:
+        value = self._described_value()
+        text = value if isinstance(value, str) else f"{value:.4f}"
+        return f"<trace of {self.policy!r}: {self.metric.name} = {text}, {self.seconds:.3g} s>"
 
     def _repr_html_(self) -> str:
-        value = "unknown" if self.value is None else self.value
-        if isinstance(value, EstimatedValue):
-            value = f"{value:.4f} (estimated: {value.rests_on})"
-        elif self.value is None and self.expected_value is not None:
-            value = f"{self.expected_value:.4f} expected by probabilities"
         counts = self.counts
-        rows = [(self.metric.name, value)]
+        rows: list[tuple[str, Any]] = [(self.metric.name, self._described_value())]
         rows += [("rows", counts.n), ("labels", counts.m)] if counts is not None else []
         rows += [("seconds", f"{self.seconds:.3g}")]
         return html_table(repr(self.policy), ("", "value"), rows, len(rows))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from omma._validate import check_choice, shown
 from omma.counts import Counts
@@ -289,14 +290,12 @@ def _rank_share(
 
     Each group, a label or a row, weighs by its number of pairs. Equal probabilities count half.
     """
-    _, level = np.unique(values, return_inverse=True)
-    # Entries of the same group and probability are ties, which share their mean rank.
-    keys = group.astype(np.int64) * len(values) + level
-    _, tie, ties = np.unique(keys, return_inverse=True, return_counts=True)
-    mean_rank = np.cumsum(ties) - (ties - 1) / 2.0
+    # Ranks by group, and by probability within it. Ties share their mean rank.
+    level = stats.rankdata(values, "dense").astype(np.int64)
+    rank = stats.rankdata(group.astype(np.int64) * (len(values) + 1) + level)
     sizes, known_sizes = np.bincount(group), np.bincount(group, known)
-    rank_in_group = mean_rank[tie] - (np.cumsum(sizes) - sizes)[group]
+    rank_in_group = rank - (np.cumsum(sizes) - sizes)[group]
     # Mann and Whitney's U: the sum of the ranks of known entries, less its least possible value.
-    wins = (known * rank_in_group).sum() - (known_sizes * (known_sizes + 1) / 2.0).sum()
+    wins = known @ rank_in_group - (known_sizes * (known_sizes + 1) / 2.0).sum()
     pairs = known_sizes @ (sizes - known_sizes)
     return float(wins / pairs) if pairs else 0.0

@@ -273,8 +273,6 @@ def lay_out(labels: PartlyKnown | None, decision: Decision, m: int) -> Any:
 
 FORMAT = "omma-learner-3"
 KIND = "omma learner"
-# Of a snapshot: the name of its journal, which snapshot it is, and the number of the next record.
-JOURNAL_FIELDS = {"journal", "generation", "first"}
 
 
 def write(
@@ -282,7 +280,7 @@ def write(
 ) -> None:
     """Write a learner to a file, whole or not at all.
 
-    ``journal`` says which snapshot of which journal this is.
+    ``journal`` is the header of the log that continues from this snapshot.
     """
     metric, waiting, last = learner.metric, learner.waiting, learner._last
     content = {
@@ -317,10 +315,10 @@ def write(
 
 def read(
     cls: type[OnlineClassifier], path: str | Path, metric: Metric | None
-) -> tuple[OnlineClassifier, dict[str, Any] | None]:
+) -> tuple[OnlineClassifier, Any]:
     """Read what ``write`` wrote; nothing in the file is run, and no more of it read than fits.
 
-    With the learner comes which snapshot of which journal the file is; None if it does not say.
+    With the learner comes what ``journal`` was.
     """
     if Path(path).is_dir():
         raise ValueError(f"{path} is not a sound {KIND}: it is a folder")
@@ -333,10 +331,7 @@ def read(
         if form != FORMAT:
             raise ValueError(f"{path} is not an {KIND} of the format {FORMAT}, got {shown(form)}")
         with npz.told(str(path), f"is not a whole {KIND}", SPOILED):
-            learner, entry = _learner(cls, archive, content, metric), content["journal"]
-            if entry is not None and (type(entry) is not dict or set(entry) != JOURNAL_FIELDS):
-                raise ValueError(f"journal must have {sorted(JOURNAL_FIELDS)}")
-    return learner, entry
+            return _learner(cls, archive, content, metric), content["journal"]
 
 
 def _learner(

@@ -329,7 +329,7 @@ class Journal:
             self.learner = learner
             with learner._lock:
                 learner._journal = self
-                self._begin(secrets.token_hex(8), first=0)
+                self._begin()
 
     @classmethod
     def resume(
@@ -410,7 +410,6 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
             sync_folder(self.folder)
-        self._identity = reader.header["journal"]
         self._calls = follower.calls
         self._log = Log(reader)
         self._remove_older()
@@ -471,42 +470,47 @@ class Journal:
 
         If that fails, the journal has it as it was before, and takes no more calls.
         """
-        number = self._check_writable().number
+        self._check_writable()
         self._in_doubt = True
         yield
-        self._begin(self._identity, number)
+        self._begin()
 
     def cut(self) -> None:
         """Save the learner as it is now, and begin a new log."""
         with self.learner._lock:
-            number = self._check_writable().number
+            self._check_writable()
             snapshot = snapshot_path(self.folder, self._generation + 1)
             self._in_doubt = True
             try:
-                self._begin(self._identity, number)
+                self._begin()
             except BaseException:
                 # Without its snapshot the new log is none, and the old one goes on.
                 if not snapshot.exists():
                     self._in_doubt = False
                 raise
 
-    def _begin(self, identity: str, first: int) -> None:
-        """A log first, then its snapshot: from the moment that this is there, both of them count.
+    def _begin(self) -> None:
+        """Write a new log, and then its snapshot: both are valid once the snapshot is there.
 
-        Neither is ever deleted from then on, but by the next snapshot. What is not needed any more
-        is removed when all else is done, and again the next time if that fails.
+        From then on only the next snapshot deletes them. Files that are not needed any more are
+        removed last, and again the next time if that fails.
         """
-        generation = self._generation + 1
+        generation, old_log = self._generation + 1, self._log
         snapshot, path = snapshot_path(self.folder, generation), log_path(self.folder, generation)
-        entry = {"journal": identity, "generation": generation, "first": first}
-        begin_log(path, {"format": FORMAT, **entry})
-        new_log, old_log = Log(Reader(path)), self._log
+        header = {
+            "format": FORMAT,
+            "generation": generation,
+            "first": 0 if old_log is None else old_log.number,  # the number of the first record
+            "pair": secrets.token_hex(8),  # of this log and its snapshot, and of no others
+        }
+        begin_log(path, header)
+        new_log = Log(Reader(path))
         try:
-            codec.write(snapshot, self.learner, entry)
+            codec.write(snapshot, self.learner, header)
         finally:
             if snapshot.exists():  # also where an interrupt came right after it was moved there
                 sync_folder(self.folder)
-                self._identity, self._generation, self._calls = identity, generation, 0
+                self._generation, self._calls = generation, 0
                 self._log, self._in_doubt = new_log, False
             else:
                 new_log.close()
@@ -636,17 +640,17 @@ class Follower:
     def _load(self, generation: int) -> tuple[OnlineClassifier, Reader | None]:
         """The learner of a snapshot, and its log; None where there is none to be read."""
         snapshot, path = snapshot_path(self.folder, generation), log_path(self.folder, generation)
-        learner, entry = codec.read(OnlineClassifier, snapshot, self.metric)
-        if entry is None:
+        learner, header = codec.read(OnlineClassifier, snapshot, self.metric)
+        if not isinstance(header, dict):
             raise DamagedError(snapshot, 0, "it is a learner of no journal")
-        if entry["generation"] != generation:
-            raise DamagedError(snapshot, 0, f"it is number {shown(entry['generation'])}")
+        if header.get("generation") != generation:
+            raise DamagedError(snapshot, 0, f"it is number {shown(header.get('generation'))}")
         if self._stop(path) == 0:
             return learner, None
         if not path.exists():
             raise DamagedError(path, 0, f"it is missing, and {snapshot.name} is there")
         reader = Reader(path)
-        for name, expected in {"format": FORMAT, **entry}.items():
+        for name, expected in {**header, "format": FORMAT}.items():
             if reader.header.get(name) != expected:
                 raise DamagedError(
                     path,

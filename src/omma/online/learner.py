@@ -27,7 +27,6 @@ from omma.online.codec import COUNTED, DECIDED, LABELLED, NAMED, Decision, Event
 from omma.online.reading import (
     FLOAT64,
     check_as_many,
-    class_indicators,
     csr_of_ids,
     decisions_of,
     indicators_of_names,
@@ -782,10 +781,14 @@ class OnlineClassifier:
             return quick_label_ids(y, m)
         if prediction.shape != self._row_shape:
             return None
-        if type(y) is int:
-            by_place = m > 1 and self.policy.budget is not None and self._label_names() is None
-            return class_indicators(y, m) if by_place and 0 <= y < m else None
-        return quick_indicators(y, m)
+        if type(y) is not int:
+            return quick_indicators(y, m)
+        has_class_ids = m > 1 and self.policy.budget is not None and self._label_names() is None
+        if not has_class_ids or not 0 <= y < m:
+            return None
+        indicators = np.zeros(m)
+        indicators[y] = 1.0
+        return indicators
 
     def _audits(
         self, rows: list[Decision], weights: list[float], seen: str | None, audited: Any

@@ -55,13 +55,6 @@ def quick_label_ids(y: Any, m: int) -> NDArray[Any] | None:
     return ids if are_labels and (values == 1).all() else None
 
 
-def class_indicators(label: int, m: int) -> NDArray[np.float64]:
-    """The indicators of a row of one class."""
-    indicators = np.zeros(m)
-    indicators[label] = 1.0
-    return indicators
-
-
 def quick_indicators(y: Any, m: int) -> NDArray[np.float64] | None:
     """One row of indicators, in memory of its own: kernels write to it."""
     if type(y) is list and len(y) == m > 1:

@@ -81,9 +81,9 @@ def recent_value(metric: Metric | None, now: Counts, before: Counts) -> float | 
     if metric is None or now.n <= before.n:
         return None
     recent = now - before
-    # Where shares of much have shrunk to little, rounding may leave less than nothing.
-    recent.predicted, recent.positive = np.maximum((recent.predicted, recent.positive), 0.0)
-    recent.tp = np.clip(recent.tp, 0.0, np.minimum(recent.predicted, recent.positive))
+    # Rounding may leave less than nothing of a difference of large counts.
+    np.maximum(recent.cells, 0.0, out=recent.cells)
+    np.minimum(recent.tp, np.minimum(recent.predicted, recent.positive), out=recent.tp)
     if recent.matrix is not None:
         recent.matrix = np.maximum(recent.matrix, 0.0)
     return float(metric.value(recent))
@@ -126,7 +126,7 @@ def window_value(metric: Metric | None, state: State) -> float | None:
     # Of a window it is not kept which labels were unknown in its rows.
     if rows <= 0.0 or (labels.missed is None and state.truth.missed is not None):
         return None
-    tp, predicted, positive = np.ascontiguousarray(labels.in_proportion)
+    tp, predicted, positive = labels.in_proportion
     return float(metric.value(Counts(tp, predicted, positive, rows)))
 
 
