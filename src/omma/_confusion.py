@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from omma._validate import check_positive_int, shown
-from omma.rows.arrays import canonical, plain_array, read_weights, sound_csr
+from omma.rows.arrays import canonical, is_missing, plain_array, read_weights, sound_csr
 from omma.rows.frames import SETS, check_same_rows, is_label_sets, open_table, rows_of
 from omma.rows.labels import split_missing
 from omma.state_parts import in_proportion
@@ -112,7 +112,7 @@ def _numbers(name: str, y: Any) -> Any:
 
 
 def _csr(name: str, y: Any, m: int) -> Any:
-    """Indicators: of a matrix itself, of a vector the column of one label, or class ids."""
+    """A matrix as it is; a vector as the column of one label, or as the indicators of class ids."""
     if y.ndim == 2:
         return canonical(sparse.csr_array(y, dtype=np.float64))
     if m == 1:  # the 0/1 labels of a binary problem, not ids of classes
@@ -137,9 +137,9 @@ def class_indicators(
 ) -> tuple[Any, Any]:
     """Two vectors of classes, or two lists of label sets, as CSR indicators of one width.
 
-    ``labels`` are the columns wanted (default: all that occur, sorted); ``n_labels`` widens them
-    by classes that never occur. ``outside`` allows classes that are not among ``labels``: they
-    have no column, and their rows count for the others.
+    ``labels`` are the columns (default: all that occur, sorted); ``n_labels`` adds columns of
+    classes that never occur. ``outside`` allows classes that are not among ``labels``: they have no
+    column, but their rows count.
 
     >>> true, predicted = class_indicators("score", ["b", "c"], ["c", "c"])
     >>> true.toarray().tolist(), predicted.toarray().tolist()
@@ -197,21 +197,14 @@ def _classes(owner: str, parameter: str, y: Any) -> tuple[list[Any], NDArray[np.
         )
     classes = values.tolist()
     if values.dtype.kind == "f":
-        wrong = np.flatnonzero(~np.isfinite(values) | (values != np.floor(values)))
-    elif values.dtype.kind == "O":
-        # None, NaN and NA of pandas are no classes: the last two do not equal themselves.
-        wrong = np.flatnonzero(
-            [
-                label is None or type(label).__name__ == "NAType" or bool(label != label)
-                for label in classes
-            ]
-        )
-    else:
-        wrong = np.empty(0, np.int64)
-    if len(wrong):
+        is_class = np.isfinite(values) & (values == np.floor(values))
+    else:  # missing values are no classes, and NaT is none that equals itself
+        is_class = np.array([not is_missing(label) and label == label for label in classes])
+    if not is_class.all():
+        row = int(is_class.argmin())
         raise ValueError(
             f"{parameter} of {owner} must hold classes, which are whole numbers or text, got "
-            f"{shown(classes[wrong[0]])} in row {wrong[0]}"
+            f"{shown(classes[row])} in row {row}"
         )
     return classes, np.arange(len(classes) + 1)
 
@@ -239,7 +232,7 @@ def _sorted_classes(owner: str, classes: set[Any]) -> list[Any]:
 
 
 def is_vector(y: Any) -> bool:
-    """Whether it holds one class a row, and not a column for each label."""
+    """Whether y has one class for each row, not a column for each label."""
     if sparse.issparse(y) or is_label_sets(y):
         return False
     if hasattr(y, "shape"):

@@ -1,13 +1,12 @@
 """Batches of rows: each decided on one state, and what it adds to that state.
 
-Nothing is changed by ``step``: whoever holds the state adds what came back. So several machines can
+``step`` changes nothing: the caller adds the returned state to its own. So several machines can
 decide on the same state, and what they return may be added in any order.
 
-All rows of a batch that is decided in parts, elsewhere, are decided on one state and count alike,
-so that nothing depends on how they were spread over workers, or in which order they came back.
-Where the past fades, it fades between batches, by as many rows as were counted. Limits alone are
-different: a price has to follow every row, so that each worker decides its rows one after another,
-and their prices are averaged.
+Rows of a batch that is decided in parts are decided on one state and count alike, however they are
+spread over workers, and in whatever order the parts return. Where the past fades, it fades between
+batches, by as many rows as were counted. Limits are different: a price must follow every row, so
+each worker decides its rows one after another, and prices are averaged.
 """
 
 import warnings
@@ -34,7 +33,7 @@ from omma.state_parts import Prices
 def step(
     policy: Policy, state: State, eta: Any, y: Any = None, weights: Any = None
 ) -> tuple[Any, State]:
-    """Decide a batch of rows on one state, and say what it adds to that state. Pure.
+    """Decide a batch of rows on one state; return predictions and what to add to the state. Pure.
 
     All rows are decided on ``state`` as it is; ``state + delta`` is the state after counting them.
     What several batches add may be added up in any order: exactly for true labels, to rounding for
@@ -107,21 +106,21 @@ def step(
 def count_batch(
     plan: Plan, state: State, batch: Batch, predictions: Any, *, late: bool = False
 ) -> State:
-    """What rows with given predictions add to a state, counted by one compiled loop.
+    """What decided rows add to a state, counted by one compiled loop.
 
-    A batch goes on from the calibration and the decay of the state; its limits move no prices.
-    Rows whose labels come ``late`` were counted without them before.
+    Calibration and decay continue from those of the state; limits move no prices. Rows whose labels
+    come ``late`` were counted without them before.
     """
     delta = State.start(plan, state.m)
     if delta.calibration and state.calibration:
         delta.calibration.fill(state.calibration.arrays())
     delta.pace = None if state.pace is None else state.pace.copy()
-    delta.prices = None if state.prices is None else state.prices * 0.0  # as they are, not moved
+    delta.prices = None if state.prices is None else state.prices * 0.0  # the same prices
     if not sparse.issparse(predictions):  # kernels count matrices, also of a single label
         predictions = np.asarray(predictions).reshape(batch.n, state.m)
     # Prices follow rows one by one, and a batch is decided at once.
     Engine(replace(plan, limits=None), delta).learn_rows(batch, predictions, late=late)
-    # What the batch learned is the difference, which adds up with that of other batches.
+    # The batch has learned the difference, which adds up with that of other batches.
     if delta.calibration and state.calibration:
         learned = delta.calibration.combined(state.calibration, -1.0, delta.unit)
         delta.calibration.fill(learned.arrays())
@@ -129,7 +128,7 @@ def count_batch(
 
 
 def handed_out(state: State) -> State:
-    """The state as those see it who decide a part of a batch: no row of it makes another older.
+    """The state that workers get for a part of a batch, within which nothing fades.
 
     >>> import omma
     >>> policy = omma.Forgetting(omma.OMMA("f1"), half_life=10)
@@ -180,11 +179,11 @@ class WorkerPart:
 
 
 def settled(policy: Policy, state: State, eta: Any, y: Any, predictions: Any) -> State:
-    """What labels add that come later than their rows were decided.
+    """What labels add that come after their rows were decided.
 
-    What is learned without labels was counted when these were decided, and is not counted again.
-    ``state`` is the present one, ``handed_out``; ``predictions`` are what was decided then, as
-    indicators of the shape of ``eta``.
+    Probabilities were counted when the rows were decided, and are not counted again. ``state`` is
+    the present one, ``handed_out``; ``predictions`` are the decisions of that time: indicators in
+    the shape of ``eta``.
 
     >>> import omma
     >>> eta, y = omma.datasets.long_tail(n=100, m=5, seed=0)
@@ -196,13 +195,13 @@ def settled(policy: Policy, state: State, eta: Any, y: Any, predictions: Any) ->
     (100.0, 0.0, 100.0, 100.0)
     """
     batch = Batch.read("labels that come later", eta, y)
-    # Where labels alone are counted, nothing was when the rows were decided.
+    # A policy that counts only labels has counted nothing of these rows yet.
     late = state.labels is not None
     return count_batch(policy.plan(state.m), state, batch, predictions, late=late)
 
 
 def merged(state: State, deltas: Iterable[State]) -> State:
-    """The state after a batch, from what its parts add to the one that was ``handed_out``.
+    """The state after a batch, from what its parts add to the state that was ``handed_out``.
 
     >>> import omma
     >>> eta, y = omma.datasets.long_tail(n=1000, m=5, seed=0)
@@ -220,7 +219,7 @@ def merged(state: State, deltas: Iterable[State]) -> State:
     after = handed_out(state) + total
     own, prices = state.prices, total.prices
     if own is not None and prices is not None:
-        # The prices that workers came to, each weighed by how much it has moved them.
+        # Prices of the workers, weighted by how much each has moved them.
         spread = own.spread + prices.spread / len(parts)
         after.prices = Prices(prices.mu, spread, own.rates.copy(), prices.mean)
         after.prices.settle(after.limited.cells)

@@ -29,7 +29,8 @@ from omma.rows.labels import TrueLabels
 from omma.trace import History, Trace, values_at
 from omma.unseen import check_policy, check_seen, read_audited
 
-FEWEST, PASSES = 3, 2  # looks at all labels: at least, and for each label's worth of entries
+FEWEST = 3  # checkpoints at least
+PASSES = 2  # over all labels, at most, for as many entries as there are labels
 COPIED = 2**22  # numbers that copies of all counts at checkpoints may take: 32 MB
 
 
@@ -144,7 +145,7 @@ def replay(
     partly = batch.labels is not None and batch.labels.missing is not None
     is_long = 3 * batch.m * len(places) > COPIED
     look = take_values if partly or seen is not None or is_long else None
-    # Pairs of classes are counted afterwards: then the policy takes no other counts on its way.
+    # Pairs of classes are counted after the replay, which then copies no counts.
     pairs = judged_by.needs_matrix
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
     with progress_bar(batch.n, policy, progress) if progress else nullcontext() as advance:
@@ -164,7 +165,7 @@ def replay(
     # Rows up to each checkpoint, and those after the last one.
     rows = np.arange(batch.n, dtype=np.int64) if order is None else order
     stretches = np.split(rows, places) if pairs or gap else []
-    # A second pass: it decides for itself, and must not be timed with the policy.
+    # A second pass, which is not part of the policy's time.
     looks = () if certificate is None else _certified(certificate, batch, stretches)
     counts = history = None
     if batch.labels is not None:
@@ -195,7 +196,7 @@ def replay(
 def _certified(
     certificate: Certificate, batch: Batch, stretches: list[NDArray[np.int64]]
 ) -> tuple[Look, ...]:
-    """Run a certificate over stretches of rows; what it saw after each of them."""
+    """Run a certificate over stretches of rows; its look after each of them."""
     looks = []
     step = batch.eta.rows_per_block
     for rows in stretches:
@@ -206,7 +207,7 @@ def _certified(
 
 
 def _engine(policy: Policy, judged_by: Metric, batch: Batch) -> Engine:
-    """An engine at its start; refuses rows that policy or metric cannot go with."""
+    """A new engine; refuses rows that do not suit the policy or the metric."""
     if batch.n == 0 or batch.m == 0:
         raise ValueError(
             f"eta of replay must have at least one row and label, got {batch.n} rows and "

@@ -1,8 +1,8 @@
-"""Which labels have moved: a test on counts that a person can read.
+"""Which labels have moved: a test of counts.
 
-Counts are there anyway, so looking costs nothing while rows come, and needs no threshold to be
-tuned for each label, as detectors of single streams (ADWIN, Page-Hinkley) do: one test a label,
-corrected for their number, says which labels occur more or less often than before, and by how much.
+Counts are kept anyway, so the test costs nothing while rows come. Unlike detectors of single
+streams (ADWIN, Page-Hinkley), it has no threshold to tune for each label. One test for each label,
+corrected for their number, says which labels occur more or less often than before, and how often.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ def drift(earlier: Any, later: Any = None, *, level: float = 0.01) -> Drift:
     """Say which labels occur more or less often than before.
 
     Two sets of rows are compared label by label (Fisher's exact test, corrected by Bonferroni for
-    the number of labels). With ``omma.Forgetting`` or ``omma.Window`` one is enough: what decisions
-    look at is what happens now, and the rest of all rows is what was before.
+    the number of labels). With ``omma.Forgetting`` or ``omma.Window`` one argument is enough: the
+    rows that decisions depend on are compared with all earlier rows.
 
     Parameters
     ----------
     earlier : Counts, trace or learner
         True labels of some rows.
     later : Counts, trace or learner, optional
-        Those of other, later rows, such as ``learner.counts - counts_of_last_week``. May be left
-        out where ``earlier`` forgets.
+        Those of other, later rows, such as ``learner.counts - counts_of_last_week``. May be omitted
+        if ``earlier`` forgets.
     level : float
-        How often, at most, a world that stays as it was is said to have moved.
+        The probability of a false alarm: that any label is said to have moved if none has.
 
     Returns
     -------
@@ -141,8 +141,8 @@ def _before_and_now(source: Any) -> tuple[tuple[Vector, float], tuple[Vector, fl
     before = total.positive - positive, total.n - rows
     if state.pace is None:  # a window: its rows count in full
         return before, (positive, rows)
-    # Rows that count for less tell less: the effective sample size of weights d^t, (Σw)² / Σw²,
-    # is the number of whole rows that tell as much.
+    # Rows of smaller weight are less evidence: weights d^t have the effective sample size
+    # (Σw)² / Σw², the number of whole rows that are as much evidence.
     decay = 1.0 / state.pace[GROWTH]
     effective = rows**2 * (1 - decay**2) / (1 - decay ** (2 * total.n))
     return before, (positive * (effective / rows), effective)

@@ -1,4 +1,4 @@
-"""What a policy did on a sequence, and the metric so far at some of its rows."""
+"""The result of a replay: decisions, counts, and the metric so far at some rows."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class History:
     def limits(self) -> dict[str, NDArray[np.float64]]:
         """The values of the policy's limits over the first ``rows[i]`` rows, by their texts.
 
-        They are of true labels, and of rows where these are known; ``trace.limits`` has what is
-        held, which may be estimates, and what is predicted in all rows.
+        They are of true labels, over rows with known labels. ``trace.limits`` has the counts on
+        which limits are held: these may be estimates, or predictions in all rows.
         """
         return dict(zip(map(str, self._measures[1:]), self._table.T[1:], strict=True))
 
@@ -69,8 +69,8 @@ class History:
 
     @cached_property
     def gaps(self) -> tuple[Gap | None, ...]:
-        """What could still be gained after ``rows[i]`` rows; empty where it was not asked for."""
-        # Gaps are worked out only where somebody asks: each compares with the value there.
+        """What could still be gained after ``rows[i]`` rows; empty without ``gap=True``."""
+        # Computed only on request: each is compared with the value after as many rows.
         pairs = zip(self._looks, self.values, strict=False)  # the last look is after all rows
         return tuple(look(float(value)) for look, value in pairs)
 
@@ -118,7 +118,7 @@ class Trace:
     seconds: float
     names: Names | None = field(repr=False, default=None)
     gap: Gap | None = field(repr=False, default=None)
-    _classes: Any = field(repr=False, default=None)  # what they are called
+    _classes: Any = field(repr=False, default=None)  # the names of the classes, as y has them
 
     @cached_property
     def rule(self) -> Rule:
@@ -157,18 +157,18 @@ class Trace:
 
     @cached_property
     def expected_value(self) -> float | None:
-        """What probabilities expect the metric to be: an estimate, where ``value`` is a count.
+        """The metric that the probabilities expect: an estimate, while ``value`` is counted.
 
-        It is over the rows that the policy's decisions look at, and None where the policy counts
-        labels alone. See ``Policy.expected_value``.
+        It is over the rows that the policy's decisions depend on, and None if the policy counts
+        only labels. See ``Policy.expected_value``.
         """
         return self.policy.expected_value(self.state, self.metric)
 
     @property
     def classes(self) -> NDArray[Any]:
-        """The predicted class of each row, where exactly one was predicted, told as y tells it.
+        """The predicted class of each row, if k = 1: names or ids, as in y.
 
-        By name where names are known, else by id; by id, too, where y has ids beside names.
+        These are names if names are known, unless y has ids.
 
         >>> import omma, pandas as pd
         >>> eta = pd.DataFrame([[0.7, 0.3], [0.2, 0.8]], columns=["cat", "dog"])

@@ -1,10 +1,9 @@
 """Labels that are seen only where they were predicted.
 
-A recommender sees clicks on what it showed; a fraud team looks into alarms. What was predicted and
-is true is then known, what is true and was not predicted is not: precision can be counted, recall
-and F1 cannot. They are estimated from calibrated probabilities, corrected by rows that were audited
-at random. ``State.unseen`` has the numbers; the page "Labels seen only where predicted" explains
-them.
+A recommender sees clicks on the items that it showed; a fraud team checks alarms. Labels of
+predicted entries are then known, all others are not: precision can be counted, recall and F1
+cannot. They are estimated from calibrated probabilities, corrected by rows that were audited at
+random. ``State.unseen`` has the numbers; the page "Labels seen only where predicted" explains them.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ PAGE = "the page 'Labels seen only where predicted' (docs/seen.md)"
 # Labels look selected by decisions where at least the first share of predicted entries has labels,
 # and at most the second share of all others; and if these unknown others are a third share of all.
 KNOWN_IF_PREDICTED, KNOWN_IF_NOT, LEAST_UNKNOWN = 0.8, 0.1, 0.05
-FEWEST_KNOWN = 20.0  # labels: with fewer of them nothing is said
+FEWEST_KNOWN = 20.0  # labels: with fewer of them there is no warning
 RANKED = 0.95  # the chance that a label is known rather than one of a lower probability
 
 
 class EstimatedValue(float):
-    """A value that is estimated, and not counted: a float that says what it rests on.
+    """A value that is estimated, not counted: a float that says how it was estimated.
 
     Attributes
     ----------
@@ -69,7 +68,7 @@ class EstimatedValue(float):
 
     @property
     def rests_on(self) -> str:
-        """What the estimate rests on, in words."""
+        """How many rows were audited for the estimate, in words."""
         if self.audited:
             return f"{self.audited:,.10g} of {self.rows:,.10g} rows audited"
         return "from probabilities alone, no row was audited"
@@ -79,7 +78,7 @@ class EstimatedValue(float):
 
 
 def check_seen(owner: str, seen: Any, audited: Any) -> None:
-    """Refuse what ``seen`` and ``audited`` cannot be together."""
+    """Refuse values of ``seen`` and ``audited`` that do not go together."""
     check_choice(owner, "seen", seen, (None, PREDICTED_ONLY))
     if seen is None and audited is not None and np.any(audited):
         raise ValueError(
@@ -101,7 +100,7 @@ def read_audited(owner: str, audited: Any, n: int) -> NDArray[np.bool_]:
 
 
 def check_policy(owner: str, policy: Policy, metric: Metric | None) -> None:
-    """Refuse a policy that labels seen only where predicted would mislead."""
+    """Refuse a policy that would learn wrong counts from labels seen only where predicted."""
     why = policy.whole_rows(metric)
     if why is not None:
         raise ValueError(f"seen='predicted' of {owner} needs labels one by one: not possible{why}")
@@ -132,7 +131,7 @@ def needs_unseen(measure: Metric | Limit, m: int) -> bool:
         return measure.needs_labels and bool(measure.rate.over[2] or measure.rate.under[2])
     if measure.needs_matrix:  # a wrong class does not tell which one is right
         return True
-    # By the value itself, so that metrics of users are known, too: do more positives change it?
+    # By the value itself, as metrics may be users' own: do more positives change it?
     few, many = (
         Counts(np.full(m, 2.0), np.full(m, 4.0), np.full(m, positive), 50.0)
         for positive in (5.0, 9.0)
@@ -141,7 +140,7 @@ def needs_unseen(measure: Metric | Limit, m: int) -> bool:
 
 
 def reported_value(metric: Metric, counts: Counts, state: Any) -> float:
-    """The value of counts: marked as an estimate where it rests on labels that nobody saw."""
+    """The value of counts, marked as an estimate if it depends on labels that nobody saw."""
     value = metric.value(counts)
     unseen = state.unseen if isinstance(state, State) else None
     if unseen is None or not needs_unseen(metric, counts.m):
@@ -152,8 +151,8 @@ def reported_value(metric: Metric, counts: Counts, state: Any) -> float:
 def warn_of_selection(
     owner: str, metric: Metric, policy: Policy, state: Any, stacklevel: int = 3
 ) -> None:
-    """Warn where labels seem to be missing because nothing was predicted, and nobody said so."""
-    # In the order of what looking costs: a learner may be asked for its value after each row.
+    """Warn where labels seem to be missing because nothing was predicted, without ``seen``."""
+    # Cheap checks first: a learner may be asked for its value after each row.
     if not isinstance(state, State) or not is_selected(state):
         return
     if needs_unseen(metric, state.m) and not _predicts_everything(policy, state):
@@ -167,20 +166,20 @@ def warn_of_selection(
 
 
 def is_selected(state: State) -> bool:
-    """Whether labels are known nearly only where they were predicted, and nobody said so."""
+    """Whether labels are known nearly only where they were predicted, without ``seen``."""
     if state.audits is not None:
         return False
     truth = state.labels or state.own
     if float(truth.cells[PREDICTED].sum()) < FEWEST_KNOWN * state.unit:
         return False
     if state.known is not None:
-        # Of what probabilities expect among predicted entries, and among others: what is known?
+        # Which part of the expected positives is known, of predicted entries and of others?
         known, expected = state.known.cells.sum(axis=1), state.cells.sum(axis=1)
         return _follow_decisions(
             known[TP], expected[TP], known[POSITIVE] - known[TP], expected[POSITIVE] - expected[TP]
         )
-    # Decisions on rows without labels are known where estimates are counted; else a row that is
-    # labelled in part tells how many of its labels are unknown, and these were hardly predicted.
+    # Decisions on rows without labels are counted if estimates are. Otherwise a row that is
+    # labelled in part says how many of its labels are unknown: most of these were not predicted.
     truth = state.truth
     decided = truth if state.judged is not None else state.own
     missed = 0.0 if truth.missed is None else float(truth.missed.sum())
@@ -192,7 +191,7 @@ def is_selected(state: State) -> bool:
 def _follow_decisions(
     known_predicted: float, predicted: float, known_others: float, others: float
 ) -> bool:
-    """Whether labels are known of nearly all that was predicted, and of hardly anything else."""
+    """Whether nearly all predicted entries have known labels, and hardly any others."""
     unknown = others - known_others
     return bool(
         known_predicted >= KNOWN_IF_PREDICTED * predicted
@@ -202,7 +201,7 @@ def _follow_decisions(
 
 
 def _predicts_everything(policy: Policy, state: State) -> bool:
-    """Whether a policy is free to predict all, and should: then labels are missing by chance."""
+    """Whether to predict everything is allowed and best: then labels are missing by chance."""
     metric, counts = policy.objective, state.truth
     is_free = policy.budget is None and not policy.limits and not isinstance(policy, FixedPolicy)
     return (
@@ -220,9 +219,9 @@ def everything_is_best(metric: Metric, positive: NDArray[np.float64], n: float) 
     >>> [everything_is_best(omma.metric(f"macro_{of}"), positive, 10.0) for of in ("recall", "f1")]
     [True, False]
     """
-    if (positive == n).all():  # then it is right, and no fault of the metric
+    if (positive == n).all():  # then it is right, whatever the metric is
         return False
-    # Where all is predicted, no label is missed, and all other rows are false alarms.
+    # If all is predicted, no positive is missed, and all negatives are false alarms.
     everything = Counts(positive, np.full(len(positive), n), positive, n)
     exact = Counts(positive, positive, positive, n)
     return not metric.multiclass and metric.value(everything) >= metric.value(exact)
@@ -233,7 +232,7 @@ def check_logged_labels(
 ) -> None:
     """Refuse measures that need labels which nobody saw when the rows were logged.
 
-    ``seen`` says why labels are unknown: "predicted", "random", or None to look.
+    ``seen`` says why labels are unknown: "predicted", "random", or None to find out.
     """
     check_choice(owner, "seen", seen, (None, PREDICTED_ONLY, "random"))
     if seen == "random" or (seen is None and not labels_follow_scores(rows)):
@@ -260,16 +259,15 @@ def check_logged_labels(
 def labels_follow_scores(rows: Batch) -> bool:
     """Whether labels of logged rows are known where probabilities are high, and unknown elsewhere.
 
-    Labels that were logged above a threshold of their own, or for the k best of a row, tell nothing
-    of the others.
+    So it is if labels were logged above a threshold, or for the k best of a row.
     """
     labels, m = rows.labels, rows.m
     if labels is None or (labels.missing is None and (labels.known is None or m > 1)):
-        return False  # all are known, or whole rows are not: nothing was decided label by label
+        return False  # all are known, or whole rows are unknown, not single labels
     if isinstance(rows.eta, DenseProbabilities):
         values = np.ravel(rows.eta.array)
         row, label = np.divmod(np.arange(rows.n * m), m)
-    else:  # a probability of zero was never predicted, and says nothing
+    else:  # labels of probability zero are never predicted, and left out
         stored = rows.eta.matrix.tocoo()
         values, (row, label) = stored.data, stored.coords
     known = np.ones(len(values), dtype=np.bool_) if labels.known is None else labels.known[row]

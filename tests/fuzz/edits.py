@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from omma.online import journal as framing
+from omma.online import codec, journal as framing
 
 Pick = Callable[[int, int], int]
 NUMBERS = [b"0", b"1", b"-1", b"2", b"7", b"1e999", b"-1e999", b"nan", b"inf", b"1e60", b"1e-400"]
@@ -179,6 +179,15 @@ def tail(data: bytes, pick: Pick) -> bytes:
     return data[:cut] + blind(data[cut:], pick)
 
 
+def event(data: bytes, pick: Pick) -> bytes:
+    """An edit of the JSON of a journal's event."""
+    try:
+        text, *records = codec.split(data)
+    except ValueError:  # the header, or what another edit has left
+        return json_text(data, pick)
+    return codec.join([json_text(text, pick), *records])
+
+
 def log(data: bytes, pick: Pick) -> bytes:
     """Edits within the records of a journal, numbered and with checksums anew, and blind ones."""
     contents, place, head = [], 0, framing.HEAD.size
@@ -194,6 +203,8 @@ def log(data: bytes, pick: Pick) -> bytes:
         contents.insert(at, contents[pick(0, len(contents) - 1)])
     elif kind == 1:
         del contents[at]
+    elif kind == 2:
+        contents[at] = event(contents[at], pick)
     else:
         contents[at] = blind(contents[at], pick)
     header, *events = contents or [b""]

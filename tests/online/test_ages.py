@@ -139,6 +139,21 @@ def test_a_clock_that_never_stands_still_changes_nothing(monkeypatch, tmp_path):
         assert everything(journal.learner) == expected
 
 
+def test_time_that_passes_without_ids_forgets_nothing(clock, tmp_path):
+    one = learner(max_seconds=60)
+    with omma.Journal(tmp_path / "j", one):
+        one.predict([0.9, 0.2, 0.1], id="a")
+        clock(70)
+        one.save(tmp_path / "one.npz")
+        one.predict([0.9, 0.2, 0.1])
+        one.update([1, 0, 0])
+        assert list(one.waiting) == ["a"]
+        assert list(omma.Journal.read(tmp_path / "j").waiting) == ["a"]
+        one.predict([0.9, 0.2, 0.1], id="b")
+        assert list(one.waiting) == ["b"]
+        assert list(omma.Journal.read(tmp_path / "j").waiting) == ["b"]
+
+
 def named(keys):
     return {"ids": keys} if keys[0] % 2 else {"id": keys[0]}
 

@@ -172,7 +172,7 @@ def split(content: bytes) -> list[bytes]:
 # Events
 
 
-DECIDED, LABELLED, COUNTED, NAMED = KINDS = "decided", "labelled", "counted", "named"
+DECIDED, LABELLED, COUNTED, NAMED = "decided", "labelled", "counted", "named"
 
 
 class EventRow(NamedTuple):
@@ -194,7 +194,7 @@ class Event(NamedTuple):
     """One call that changes a learner.
 
     Rows were ``DECIDED`` by id, ``LABELLED`` by id, or ``COUNTED`` with decision and labels at
-    once; or labels were ``NAMED`` by a frame. ``time`` is that of decisions that grow old.
+    once; or labels were ``NAMED`` by a frame. ``time`` is that of the clock of waiting decisions.
     """
 
     kind: str
@@ -208,26 +208,26 @@ def encode(event: Event, m: int) -> bytes:
     rows = []
     for row in event.rows:
         true, unknown = row.labels if isinstance(row.labels, PartlyKnown) else (row.labels, NO_IDS)
-        # Whatever the layout of the row is, its labels are written as ids.
+        # Labels are written as ids, whatever the layout of the row is.
         if true is not None:
             true = (true if true.dtype == np.int32 else np.flatnonzero(true)).tolist()
         rows.append([row.key, true, unknown.tolist(), row.weight, row.audit])
     content = {"kind": event.kind, "time": event.time, "names": event.names, "rows": rows}
     parts = [json.dumps(content).encode()]
-    if event.kind != LABELLED:  # the learner has these decisions: they wait
+    if event.kind != LABELLED:  # these decisions wait, so the learner has them
         parts += [pack(row.decision, m) for row in event.rows if row.decision is not None]
     return join(parts)
 
 
 def decode(content: bytes, m: int) -> Event:
-    """The event of some bytes; ``lay_out`` completes its labels.
+    """The event of some bytes, with the ids of labels: ``lay_out`` gives them their layout.
 
-    Rows ``LABELLED`` have no decision yet.
+    Rows that were ``LABELLED`` have no decision: it waits in the learner.
     """
     text, *records = split(content)
     event = parse_json("an event", text)
     kind, rows = event["kind"], []
-    if kind not in KINDS:
+    if kind not in (DECIDED, LABELLED, COUNTED, NAMED):
         raise ValueError(f"an event of the unknown kind {shown(kind)}")
     decisions: list[Decision | None] = [unpack(record, m, check=True) for record in records]
     if kind == LABELLED:

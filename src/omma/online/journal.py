@@ -1,15 +1,15 @@
 """A learner whose decisions and labels survive the end of its process.
 
-A journal is a folder with a snapshot of the learner and a log of what happened since. The log is a
-file of numbered records that only grows; whatever kills its writer, whole records stay.
+A journal is a folder with a snapshot of the learner and a log of all calls since. The log is a file
+of numbered records that only grows; whatever kills its writer, whole records stay.
 
-A record is a mark, a checksum, the length of its content, its number, and its content. The
-checksum covers all that follows it. That of the first record, the header in JSON, seeds those of
-all others, so that records of another log never fit in. A record is handed to the system in one
-piece; after ``sync`` it is on the disk.
+A record is a mark, a checksum, the length of its content, its number, and its content. The checksum
+covers all that follows it. The first record is the header, in JSON. Its checksum seeds those of all
+others, so records of another log do not fit. Each record is written by one call of the system, and
+``sync`` brings it to the disk.
 
-Only the end of a log can be unfinished. Whatever else is no whole record, or has another number
-than the one that is due, is damage: ``DamagedError`` says at which byte.
+Only the last record can be unfinished. Any other bytes that are no whole record, and a record with
+an unexpected number, are damage: ``DamagedError`` says at which byte.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LONGEST = 1 << 30  # bytes of a record
 
 
 class DamagedError(ValueError):
-    """A log that is not what was written; ``path`` and ``byte`` say where."""
+    """A file of a journal has other bytes than were written; ``path`` and ``byte`` say where."""
 
     def __init__(self, path: Path, byte: int, reason: str) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class DamagedError(ValueError):
 
 
 class Record(NamedTuple):
-    """A record that is whole, and the byte behind it."""
+    """A whole record, and the byte after it."""
 
     number: int
     content: bytes
@@ -67,7 +67,7 @@ class Record(NamedTuple):
 
 
 def framed(content: bytes, number: int, salt: int = 0) -> bytes:
-    """A record as it is in the file."""
+    """A record as the file has it."""
     if len(content) > LONGEST:
         raise ValueError(f"a record must have at most {LONGEST:,} bytes, got {len(content):,}")
     covered = HEAD.pack(MARK, 0, len(content), number)[8:] + content
@@ -75,15 +75,15 @@ def framed(content: bytes, number: int, salt: int = 0) -> bytes:
 
 
 def begin_log(path: Path, header: dict[str, Any]) -> None:
-    """Make a log that has nothing but its header, whole or not at all."""
+    """Write a log with a header and no events, whole or not at all."""
     with replacing(path) as file:
         file.write(framed(json.dumps(header).encode(), 0))
 
 
 class Reader:
-    """Reads a log as far as it is whole, and goes on from there when asked again.
+    """Reads the whole records of a log; asked again, it continues with new ones.
 
-    ``end`` is the byte behind the last event that was read, ``number`` that of the next one.
+    ``end`` is the byte after the last event that was read, ``number`` the number of the next one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -106,8 +106,8 @@ class Reader:
     def events(self, stop: int | None = None) -> Iterator[tuple[bytes, int]]:
         """The events that were not read before, and the byte at which each begins.
 
-        It ends before a record that is not finished, and at the byte ``stop``. An event counts as
-        read once the next one is asked for.
+        It ends before an unfinished record, and at the byte ``stop``. An event counts as read once
+        the next one is asked for.
         """
         with self.path.open("rb") as file:
             while self.end != stop and (record := self._next(file)) is not None:
@@ -116,34 +116,34 @@ class Reader:
                 self.end, self.number = record.end, self.number + 1
 
     def is_as_read(self) -> bool:
-        """Whether the last record that was read is still there: a refused one is taken back."""
+        """Whether the last record that was read is still there: its writer may have removed it."""
         with self.path.open("rb") as file:
             return self._head(file, self._last[0]) == self._last
 
     def unfinished(self) -> bytes:
-        """What stands behind the last event that was read."""
+        """The bytes after the last event that was read."""
         with self.path.open("rb") as file:
             file.seek(self.end)
             return file.read()
 
     def sound_behind(self, place: int) -> Iterator[Record]:
-        """Every whole record that begins behind a byte, whatever stands between them."""
+        """Every whole record that begins after a byte, whatever is between them."""
         with self.path.open("rb") as file:
             behind = end = place + 1
             file.seek(behind)
             for match in re.finditer(re.escape(MARK), file.read()):
                 place = behind + match.start()
-                # What looks like a beginning inside of a whole record is none.
+                # A mark inside of a whole record is part of its content.
                 record = self._record(file, place) if place >= end else None
                 if record is not None:
                     yield record
                     end = record.end
 
     def _next(self, file: BinaryIO) -> Record | None:
-        """The record at the end of those that were read; None where that is not finished yet."""
+        """The record after those that were read; None if it is not finished yet."""
         record = self._record(file, self.end)
         if record is None and next(self.sound_behind(self.end), None) is not None:
-            # Its writer may have taken a record back, and written another, while it was read.
+            # Its writer may have replaced a record while it was read.
             record = self._record(file, self.end)
             if record is None:
                 raise DamagedError(self.path, self.end, "its bytes are not those that were written")
@@ -153,7 +153,7 @@ class Reader:
         return record
 
     def _record(self, file: BinaryIO, place: int) -> Record | None:
-        """The record that begins at a byte; None where no whole one does."""
+        """The whole record that begins at a byte, or None."""
         file.seek(place)
         head = file.read(HEAD.size)
         if len(head) < HEAD.size:
@@ -163,7 +163,7 @@ class Reader:
         if mark != MARK or length > min(LONGEST, left):
             return None
         content = file.read(length)
-        # It may have been taken back while it was read: then less of it is there.
+        # Its writer may have removed it while it was read: then less of it is there.
         if len(content) < length or zlib.crc32(head[8:] + content, self.salt) != checksum:
             return None
         return Record(number, content, place + len(head) + length)
@@ -200,7 +200,7 @@ class Log:
         return self._kept[1]
 
     def append(self, content: bytes) -> None:
-        """Write a record; until ``keep`` is called, ``roll_back`` takes it back."""
+        """Write a record; until ``keep`` is called, ``roll_back`` removes it."""
         size, number = self._kept
         record = framed(content, number, self._salt)
         self._after = size + len(record), number + 1
@@ -214,18 +214,18 @@ class Log:
         self._kept = self._after
 
     def roll_back(self) -> None:
-        """Leave nothing behind the records that are kept."""
+        """Remove all bytes after the records that are kept."""
         if os.fstat(self._file).st_size != self.size:
             os.ftruncate(self._file, self.size)
             os.fsync(self._file)
         os.lseek(self._file, self.size, os.SEEK_SET)
 
     def sync(self) -> None:
-        """Have the disk keep all that was appended."""
+        """Bring all that was appended to the disk."""
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         if self._file >= 0:
             descriptor, self._file = self._file, -1
             os.close(descriptor)
@@ -235,31 +235,31 @@ class Log:
 
 
 def snapshot_path(folder: Path, generation: int) -> Path:
-    """Where a snapshot is."""
+    """The path of a snapshot."""
     return folder / f"snapshot-{generation}.npz"
 
 
 def log_path(folder: Path, generation: int) -> Path:
-    """Where the log is that goes on from a snapshot."""
+    """The path of the log that continues from a snapshot."""
     return folder / f"log-{generation}"
 
 
 def numbered(folder: Path, pattern: re.Pattern[str]) -> dict[int, Path]:
-    """The snapshots, or the logs, in a folder by their number; none where there is no folder."""
+    """The snapshots or the logs in a folder by their number; none if there is no folder."""
     paths = list(folder.iterdir()) if folder.is_dir() else []
     matches = [(pattern.fullmatch(path.name), path) for path in paths]
     return {int(match[1]): path for match, path in matches if match}
 
 
 def newest(folder: Path) -> int | None:
-    """The number of the newest snapshot in a folder; None where there is none."""
+    """The number of the newest snapshot in a folder, or None."""
     return max(numbered(folder, SNAPSHOT), default=None)
 
 
 def _check_later(folder: Path, generation: int) -> None:
     """Refuse logs whose snapshot is missing.
 
-    A log comes before its snapshot: the next one may stand there alone, as long as it has no event.
+    A log is written before its snapshot: the next one may be there alone while it has no event.
     """
     for number, path in numbered(folder, LOG).items():
         if number <= generation:
@@ -377,7 +377,7 @@ class Journal:
 
     @contextmanager
     def _opened(self, folder: str | Path, sync: int, snapshot_every: int) -> Iterator[None]:
-        """Take the folder for this process; it is let go again if what follows fails."""
+        """Lock the folder for this process; unlock it again if the body fails."""
         self.folder = Path(folder)
         self.sync = check_positive_int("Journal", "sync", sync)
         self.snapshot_every = check_positive_int("Journal", "snapshot_every", snapshot_every)
@@ -398,7 +398,7 @@ class Journal:
             raise
 
     def _go_on(self, follower: Follower) -> None:
-        """Go on from where a reader has arrived, behind the last event that is whole."""
+        """Continue after the last whole event."""
         self.learner = follower.look()
         reader, self._generation = follower.reader, follower.generation
         assert reader is not None  # there is one unless a journal is salvaged
@@ -438,17 +438,17 @@ class Journal:
 
     @contextmanager
     def record(self, event: bytes) -> Iterator[None]:
-        """Write an event down, then let the learner count it; it calls this with its lock.
+        """Write an event, then let the learner count it; the learner calls this with its lock.
 
-        If either fails or is interrupted, the event is taken back from the file. The journal goes
-        on only where the write itself has failed: then the learner has counted nothing. An fsync
-        that failed may succeed the next time with nothing on the disk; and a learner that was
-        interrupted while it counted is none that the journal has.
+        If either fails or is interrupted, the event is removed from the file. The journal accepts
+        further calls only if the write itself has failed: then the learner has counted nothing. A
+        failed fsync may succeed the next time although the data never reached the disk. A learner
+        that was interrupted may have counted half an event, which the journal does not have.
         """
         if self._calls >= self.snapshot_every:
             self.cut()
         file = self._check_writable()
-        # In doubt until the learner has counted it, whatever comes in between.
+        # In doubt until the learner has counted it, whatever happens in between.
         self._in_doubt, is_written = True, False
         try:
             file.append(event)
@@ -468,7 +468,7 @@ class Journal:
     def change(self) -> Iterator[None]:
         """Let the learner change in a way that is no event, and save all of it.
 
-        If that fails, the journal has it as it was before, and takes no more calls.
+        If that fails, the journal has the learner as it was before, and accepts no more calls.
         """
         self._check_writable()
         self._in_doubt = True
@@ -484,7 +484,7 @@ class Journal:
             try:
                 self._begin()
             except BaseException:
-                # Without its snapshot the new log is none, and the old one goes on.
+                # Without its snapshot the new log does not count, and the old one is continued.
                 if not snapshot.exists():
                     self._in_doubt = False
                 raise
@@ -519,7 +519,7 @@ class Journal:
         self._remove_older()
 
     def _remove_older(self) -> None:
-        """Tidy up, as far as it goes: what stays is removed after the next snapshot."""
+        """Remove older files; those that cannot be removed now are after the next snapshot."""
         older = [
             path
             for pattern in (SNAPSHOT, LOG)
@@ -531,20 +531,21 @@ class Journal:
                 path.unlink()
 
     def close(self) -> None:
-        """Keep all on the disk, and let others use the folder; the learner goes on without it.
+        """Sync to disk and unlock the folder; the learner continues without the journal.
 
-        In a forked process it changes nothing for the one that has the journal.
+        In a forked process, this changes nothing for the process that has the journal.
         """
         learner: Any = self.__dict__.get("learner")
         if learner is not None:
             with learner._lock:
                 if learner._journal is self:
                     learner._journal = None
-        # From here on nothing is written, also where the rest of this fails.
+        # From here on nothing is written, even if what follows fails.
         file, self._log = self._log, None
         try:
             if file is not None and os.getpid() == self._process:
-                with suppress(OSError) if self._in_doubt else nullcontext():  # told when it came
+                # In doubt, an error of the disk was raised before.
+                with suppress(OSError) if self._in_doubt else nullcontext():
                     file.roll_back()
                     file.sync()
         finally:
@@ -559,7 +560,7 @@ class Journal:
         self.close()
 
     def __getattr__(self, name: str) -> Any:
-        # What is not here yet, while a journal is opened, must not ask the learner for it.
+        # While a journal is opened, it has no learner yet to ask for an attribute.
         if name.startswith("_") or "learner" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.learner, name)
@@ -569,10 +570,10 @@ class Journal:
 
 
 class Follower:
-    """Reads a journal, also while somebody else writes it: nothing is locked, and nothing changed.
+    """Reads a journal, also while another process writes it; it locks and changes nothing.
 
-    Each look does again what was written since the last one. With ``before``, the error of a
-    damaged journal, nothing from there on is read.
+    Each look applies the events that were written since the last one. With ``before``, the error of
+    a damaged journal, it reads only what is before the damage.
     """
 
     def __init__(
@@ -591,7 +592,7 @@ class Follower:
         self.calls = 0  # since the snapshot
 
     def look(self, after: Callable[[OnlineClassifier], None] | None = None) -> OnlineClassifier:
-        """The learner as it is now; ``after`` is called after each event that is done again."""
+        """The learner as it is now; ``after`` is called after each event."""
         for attempt in range(1, TRIES + 1):
             generation = newest(self.folder)
             if generation is None:
@@ -600,8 +601,8 @@ class Follower:
             try:
                 return self._follow(generation, after)
             except BaseException as error:
-                self.learner = None  # it may have done half an event
-                # A newer snapshot may have come meanwhile, and the old one gone.
+                self.learner = None  # it may have applied half an event
+                # A newer snapshot may have replaced the one that was read.
                 replaced = isinstance(error, FileNotFoundError | DamagedError)
                 if not replaced or newest(self.folder) == generation or attempt == TRIES:
                     raise
@@ -611,12 +612,12 @@ class Follower:
         self, generation: int, after: Callable[[OnlineClassifier], None] | None
     ) -> OnlineClassifier:
         learner, reader = self.learner, self.reader
-        # A new snapshot, or a record that its writer took back: begin again.
+        # A new snapshot, or a record that its writer removed: begin again.
         is_ahead = generation != self.generation or reader is None or not reader.is_as_read()
         if learner is None or is_ahead:
             learner, reader = self._load(generation)
             if self.learner is not None:
-                learner._seen = self.learner._seen  # what it told last
+                learner._seen = self.learner._seen  # for the stats that are since the last look
             self.learner, self.reader, self.generation = learner, reader, generation
             self.calls = 0
         if self.before is None:
@@ -626,7 +627,7 @@ class Follower:
         for event, byte in reader.events(self._stop(reader.path)):
             try:
                 learner._redo(event)
-            except (ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
+            except codec.SPOILED as error:
                 raise DamagedError(reader.path, byte, str(error)) from error
             self.calls += 1
             if after is not None:
@@ -634,11 +635,11 @@ class Follower:
         return learner
 
     def _stop(self, path: Path) -> int | None:
-        """The byte of a log from which on nothing is read, if there is one."""
+        """The byte at which a log is damaged, if ``before`` says so."""
         return self.before.byte if self.before is not None and self.before.path == path else None
 
     def _load(self, generation: int) -> tuple[OnlineClassifier, Reader | None]:
-        """The learner of a snapshot, and its log; None where there is none to be read."""
+        """The learner of a snapshot, and its log; None if the log is damaged from the start."""
         snapshot, path = snapshot_path(self.folder, generation), log_path(self.folder, generation)
         learner, header = codec.read(OnlineClassifier, snapshot, self.metric)
         if not isinstance(header, dict):

@@ -144,34 +144,34 @@ class OnlineClassifier:
                 )
             budget = policy.budget
             self._certificate = Certificate("OnlineClassifier", self.metric, budget, self.n_labels)
-        self._last: Decision | None = None  # what was decided last without an id
+        self._last: Decision | None = None  # the last decision without an id
         self._waiting = Waiting(
             self.n_labels, limit=max_waiting, max_age=max_age, max_seconds=max_seconds
         )
         self._refused = dict.fromkeys(REFUSALS, 0)
-        self._seen: tuple[Counts, Rule] | None = None  # at the last call of stats
+        self._seen: tuple[Counts, Rule] | None = None  # those of the last call of stats
         self._prepare()
 
     def _prepare(self) -> None:
-        """Set up what follows from the rest, here and wherever the learner is unpickled."""
-        self._lock = threading.RLock()  # counting is one thing at a time; deciding needs no lock
+        """Set what follows from other attributes, also after unpickling."""
+        self._lock = threading.RLock()  # for all that counts; deciding needs no lock
         self._journal: Any = None
         self._engine = self.policy.engine(self._state)
         self._waiting.evicted = self._forgotten
         metric, k, state = self.metric, self.policy.budget, self._state
-        self._soft = state.labels is not None  # decisions look at probabilities, which count, too
+        self._soft = state.labels is not None  # decisions look at probabilities, which are counted
         has_gap = self._certificate is not None
         self._keeps_eta = self.policy.needs_eta or has_gap
         one_class = k == 1 and metric is not None and metric.multiclass
         self._class_names = np.array(self.names) if self.names and one_class else None
-        # What is counted when a row is decided need not wait with it.
+        # Probabilities that are counted when a row is decided need not wait with it.
         corrects = state.known is not None or state.calibration is not None
         self._keeps_eta_late = has_gap or corrects or (self.policy.needs_eta and not self._soft)
         # With costs every label is a candidate; with k = m every label is predicted.
         costs = metric is not None and metric.needs_matrix
         is_scarce = k is not None and k < self.n_labels and not costs
         self._candidate_checks = CANDIDATE_CHECKS if is_scarce else 0
-        # Whether the engine alone counts a row, and checks its labels.
+        # Whether the engine alone counts a row and checks its labels.
         single_label = metric is not None and metric.single_label
         self._is_simple = not (single_label or costs or has_gap)
         self._row_shape = (self.n_labels,)
@@ -564,10 +564,8 @@ class OnlineClassifier:
             merged = state + states[0] if states else state_with(state, counts, estimates)
             pairs = None if self._pairs is None else self._pairs + matrix
             with self._changed():
-                arrays = merged.arrays()
-                state.restore({name: array.copy() for name, array in arrays.items()})
-                if pairs is not None:
-                    self._pairs = pairs
+                state.restore(merged.arrays())
+                self._pairs = pairs
 
     def bound_waiting(self, limit: int | None, max_seconds: float | None = None) -> None:
         """Change how many decisions wait at most, or for how long; None leaves that as it is."""
@@ -578,19 +576,18 @@ class OnlineClassifier:
                     "decisions of this learner were made without a clock: max_seconds must be "
                     "given when it is begun"
                 )
-            with self._changed():  # so that what is forgotten from now on is so when done again
+            with self._changed():  # so that a journal forgets the same decisions when it is read
                 waiting.limit = waiting.limit if limit is None else limit
                 waiting.max_seconds = waiting.max_seconds if max_seconds is None else max_seconds
 
     # How rows are decided
 
     def _decide(self, eta: Any) -> tuple[Decision, Any]:
-        """Decide one row or several: what waits for labels, and the answer in eta's own kind.
+        """Decide one row or several: the decision to learn from, and the answer in eta's own kind.
 
-        What waits is a copy, as callers may use their buffers again.
+        The decision has copies, as callers may use their buffers again.
         """
-        m, keeps = self.n_labels, self._keeps_eta
-        row: Any
+        m = self.n_labels
         if type(eta) is list:
             eta = plain_array("eta of predict", eta, hint="")
         if (
@@ -602,14 +599,15 @@ class OnlineClassifier:
             prediction = self._engine.decide(eta)
             if self._candidate_checks:
                 self._check_candidates(eta, eta)
-            row = eta.copy() if keeps else None
-            # As Decision(prediction, row), without the time that its defaults take.
-            return tuple.__new__(Decision, (prediction, row, False, None, None)), prediction.copy()
+            copied: Any = eta.copy() if self._keeps_eta else None
+            # As Decision(prediction, copied), without the time that its defaults take.
+            decision = tuple.__new__(Decision, (prediction, copied, False, None, None))
+            return decision, prediction.copy()
         table = self._open("predict", "eta", eta)
         values = table.values
         if m == 1:
             refuse_two_columns(values, self.metric)
-        row = quick_csr_row(values, m)
+        row: Any = quick_csr_row(values, m)
         if row is None or row[1].dtype.kind != "f":
             row = single_row("predict", values, m)
         else:  # of 64 bits, which is what kernels of single rows read
@@ -625,7 +623,7 @@ class OnlineClassifier:
                 row = probability_rows("predict", values, True, m)[0]
                 prediction = self._engine.decide(row)
             answer = csr_of_ids(prediction, m, type(values.tocsr()))
-            copied = (row[0].copy(), row[1].copy())
+            copied = row[0].copy(), row[1].copy()
         else:
             prediction = self._engine.decide(row)
             is_number = m == 1 and np.ndim(values) == 0
@@ -633,16 +631,16 @@ class OnlineClassifier:
             copied = row.copy()
         if self._candidate_checks:
             self._check_candidates(row, values)
-        # Names that a frame brings are the learner's once a row is learned.
+        # Names of a frame become those of the learner once a row is learned.
         names = table.names if table.is_named else None
-        eta_to_learn = copied if keeps else None
-        decision = Decision(prediction, eta_to_learn, table.is_reordered, names, table.index)
+        copied = copied if self._keeps_eta else None
+        decision = Decision(prediction, copied, table.is_reordered, names, table.index)
         return decision, table.restore_type(answer)
 
     def _check_candidates(self, row: Any, values: Any) -> None:
-        """Say once where a budget exceeds the candidates; only the first rows are looked at.
+        """Warn once of a row with fewer candidates than the budget; only the first calls look.
 
-        Where there is no single row, ``values`` are those of several.
+        ``row`` is None for several rows, which are in ``values``.
         """
         k: Any = self.policy.budget
         left, self._candidate_checks = self._candidate_checks - 1, 0
@@ -655,7 +653,7 @@ class OnlineClassifier:
             self._candidate_checks = left
 
     def _rows(self, owner: str, decision: Decision) -> list[Decision]:
-        """A decision on a matrix as one on each of its rows."""
+        """A decision on a matrix as a decision on each of its rows."""
         if decision.is_sparse or decision.prediction.shape == self._row_shape:
             return [decision]
         prediction, eta, moved = decision[:3]
@@ -681,9 +679,9 @@ class OnlineClassifier:
     def _decided_rows(
         self, prediction: Any, eta: Any, y: Any, weight: Any
     ) -> tuple[list[Decision], Names | None]:
-        """What was decided last, or a prediction that is handed back; and the names it came with.
+        """The rows of the last decision or of a prediction, and the names that it came with.
 
-        Labels and weights are looked at only for the index of their rows.
+        Of labels and weights only the index of their rows is checked.
         """
         last, m, names = self._last, self.n_labels, None
         if self._class_names is not None and np.asarray(prediction).dtype.kind in "US":
@@ -697,7 +695,7 @@ class OnlineClassifier:
                 raise ValueError(
                     f"eta of update must be given with prediction= for {self.policy!r}, {why}"
                 )
-            # Not a decision of ours: every number of it is looked at.
+            # Users may have made it themselves: every number is checked.
             rows = decisions_of("update", first.values, second.values, m, moved)
             index = self._rows_index(prediction, len(rows))
         elif last is None:
@@ -707,7 +705,7 @@ class OnlineClassifier:
         else:
             names, index, moved = last.names, last.index, moved or last.moved
             rows = self._rows("update", last)
-            if eta is not None:  # in place of those that were kept
+            if eta is not None:  # in place of the probabilities that were decided
                 decided = csr_of_ids(last.prediction, m) if last.is_sparse else last.prediction
                 rows = decisions_of("update", decided, second.values, m, moved)
         others = {"eta": eta, "y": y, "weight": weight}
@@ -725,7 +723,7 @@ class OnlineClassifier:
         audited: Any,
         names: Names | None = None,
     ) -> None:
-        """Count the labels of decisions, by their ids or without; all is checked before."""
+        """Check the labels of decisions with or without ids, and count them."""
         others = "predictions" if keys is None else "ids"
         labels, own_names = self._read_labels(y, rows, others, seen)
         weights = weights_of(weight, len(rows))
@@ -743,12 +741,12 @@ class OnlineClassifier:
     def _read_labels(
         self, y: Any, rows: list[Decision], others: str, seen: str | None
     ) -> tuple[list[Any], Names | None]:
-        """True labels of each row, laid out as its decision is, and the names they came with."""
+        """True labels of each row in the layout of its decision, and the names of their frame."""
         count, m, moved = len(rows), self.n_labels, any(row.moved for row in rows)
         if count == 1 and self._is_simple and not moved:
             labels = self._quick_labels(y, rows[0].prediction)
             if labels is not None:
-                # What is written down must be right; else the engine looks before it counts.
+                # A journal must get sound labels; without one, the engine checks them.
                 if self._journal is not None and not rows[0].is_sparse:
                     refuse_indicators("update", "y", labels)
                 return [labels], None
@@ -759,8 +757,9 @@ class OnlineClassifier:
         true, _ = read_classes("update", table, moved, are_ids=has_ids)
         # Decisions that waited by id may be of dense rows and of sparse ones.
         can_miss = seen is not None or (self._soft and not self.policy.needs_labels)
+        options = (self.policy, self.metric, has_ids, can_miss)
         by_layout = {
-            is_sparse: labels_of(true, count, is_sparse, m, self.policy, self.metric, can_miss)
+            is_sparse: labels_of(true, count, is_sparse, m, *options)
             for is_sparse in {row.is_sparse for row in rows}
         }
         for labels_of_rows in by_layout.values():
@@ -768,7 +767,7 @@ class OnlineClassifier:
         return [by_layout[row.is_sparse][place] for place, row in enumerate(rows)], table.names
 
     def _quick_decision(self, prediction: Any) -> Decision | None:
-        """A row of indicators that is handed back; None leaves any other to ``decisions_of``."""
+        """A prediction of one row of indicators; None leaves any other to ``decisions_of``."""
         if type(prediction) is not np.ndarray or prediction.shape != self._row_shape:
             return None
         is_ready = prediction.dtype.char == "b" and prediction.flags.carray
@@ -793,7 +792,7 @@ class OnlineClassifier:
     def _audits(
         self, rows: list[Decision], weights: list[float], seen: str | None, audited: Any
     ) -> list[float]:
-        """What audits weigh in rows, where labels are seen because of decisions; else zeros."""
+        """The weight of the audit of each row; zeros where labels do not depend on decisions."""
         if seen is None:
             return [0.0] * len(rows)
         check_policy("update", self.policy, self.metric)
@@ -812,7 +811,7 @@ class OnlineClassifier:
 
     @contextmanager
     def _counted_refusals(self) -> Iterator[None]:
-        """Count a call that is refused, by the kind of its error, which passes."""
+        """Count calls that are refused by the kind of their error, which is raised again."""
         try:
             yield
         except (ValueError, TypeError) as error:
@@ -850,7 +849,7 @@ class OnlineClassifier:
                 self._waiting.drop(key)
 
     def _wait(self, key: Id, decision: Decision) -> None:
-        """Let a decision wait; where decisions look at probabilities, these count now."""
+        """Let a decision wait; where decisions look at probabilities, count them now."""
         if self._soft:
             self._engine.learn(decision.eta, None, decision.prediction, 1.0)
         else:
@@ -885,14 +884,15 @@ class OnlineClassifier:
             self._certificate.step(row, whole, weight)
 
     def _forgotten(self, decision: Decision) -> None:
-        """A decision whose labels never came: the gap still learns from its probabilities."""
+        """Note a decision whose labels never came: the gap still learns from its probabilities."""
         if self._certificate is not None and self._soft:
             self._certificate.step(decision.eta, None, 1.0)
 
     def _redo(self, content: bytes) -> None:
         """Count an event of a journal again; refuse one that no learner can have had."""
         event = codec.decode(content, self.n_labels)
-        self._waiting.tick(event.time)
+        if event.kind in (DECIDED, LABELLED):  # as calls with ids have done
+            self._waiting.tick(event.time)
         rows = []
         for row in event.rows:
             decision: Any = row.decision
@@ -916,7 +916,7 @@ class OnlineClassifier:
             raise ValueError("a decision on columns in another order, and no names of labels")
 
     def _changed(self) -> AbstractContextManager[None]:
-        """Change within what no event tells: a journal begins anew with a snapshot."""
+        """Change what no event describes: a journal then saves a snapshot."""
         return nullcontext() if self._journal is None else self._journal.change()
 
     # How it is copied and shown

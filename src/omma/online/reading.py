@@ -1,7 +1,7 @@
-"""Rows of ``predict`` and ``update``, in the form that kernels take; read before any is counted.
+"""Rows of ``predict`` and ``update`` in the form that kernels take, checked before any is counted.
 
-The first functions are for the usual case, one row of arrays. They return None, and say nothing of
-what is wrong, where a row needs a closer look.
+Functions named ``quick_…`` are for the usual case, one row of arrays. They return None, without an
+error, for any other row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from omma.rows.arrays import HEAVIEST, read_numbers, read_weights
 from omma.rows.row import (
     PartlyKnown,
     SparseRow,
-    are_ids,
     label_rows,
     prediction_rows,
     probability_rows,
@@ -75,8 +74,8 @@ def _empty_row(kind: Any, m: int) -> Any:
 def csr_of_ids(ids: NDArray[np.int32], m: int, kind: Any = CSR[0]) -> Any:
     """A CSR matrix of one row, with ones at the labels of these ids.
 
-    SciPy's constructor looks for errors in the arrays, which takes longer than deciding the row: so
-    all but the arrays is taken from a matrix that it has made before.
+    SciPy's constructor checks the arrays, which takes longer than deciding the row. So all
+    attributes but the arrays are copied from an empty matrix.
 
     >>> csr_of_ids(np.array([2, 0], dtype=np.int32), 3).toarray()
     array([[1, 0, 1]], dtype=int8)
@@ -110,7 +109,7 @@ def refuse_two_columns(eta: Any, metric: Metric | None) -> None:
 
 
 def indicators_of_names(prediction: Any, names: NDArray[Any]) -> NDArray[np.int8]:
-    """Classes that ``predict`` told by name, as indicators."""
+    """Names of classes, as ``predict`` returns them, as indicators."""
     classes = np.asarray(prediction)
     indicators = (classes[..., np.newaxis] == names).astype(np.int8)
     if not indicators.any(axis=-1).all():
@@ -124,7 +123,7 @@ def indicators_of_names(prediction: Any, names: NDArray[Any]) -> NDArray[np.int8
 def decisions_of(
     owner: str, prediction: Any, eta: Any, m: int, moved: bool = False
 ) -> list[Decision]:
-    """A decision for each row of a prediction, and of its probabilities where these are known."""
+    """A decision for each row of a prediction, with its probabilities where they are known."""
     is_sparse = sparse.issparse(prediction)
     rows = prediction_rows(owner, prediction, is_sparse, m)
     etas: list[Any] = [None] * len(rows)
@@ -135,7 +134,7 @@ def decisions_of(
 
 
 def check_as_many(owner: str, parameter: str, rows: int, others: str, count: int) -> None:
-    """Refuse another number of rows than of ids, or of predictions."""
+    """Refuse a number of rows that differs from that of ids or predictions."""
     if rows != count:
         raise ValueError(
             f"{parameter} of {owner} must have as many rows as there are {others}, {count}, got "
@@ -150,18 +149,18 @@ def labels_of(
     m: int,
     policy: Policy,
     metric: Metric | None,
+    has_ids: bool,
     can_miss: bool,
 ) -> list[Any]:
     """True labels of each row, ids where it ``is_sparse``; None where none of them is known.
 
-    ``can_miss`` says that a row without labels counts, too.
+    ``has_ids`` says that y is a class for each row, ``can_miss`` that a row without labels counts.
     """
     only = "only what counts estimates, as omma.Auto, learns without labels"
     if y is None:
         if not can_miss:
             raise ValueError(f"y of update must be given: {only}")
         return [None] * count
-    has_ids = are_ids(y, count, m)
     if has_ids and policy.budget is None:
         raise ValueError(
             "y of update has class ids, and the policy has no budget: pass k=1 to predict "
