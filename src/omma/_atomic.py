@@ -90,17 +90,17 @@ def _lock(file: BinaryIO, part: Path) -> bool:
         return False
     except OSError:  # a file system without locks; then nothing is ever taken for abandoned
         return True
-    return has_name(file.fileno(), part)  # still there, now that nobody else will remove it
+    return has_name(file.fileno(), part)  # from now on nobody else removes it
 
 
 def _removed_abandoned(part: Path) -> bool:
-    """Remove a part whose writer is dead, which its lock tells; False if it may be alive."""
+    """Remove a part that no living writer has locked; False if its writer may be alive."""
     if sys.platform == "win32":
         return False
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_NOFOLLOW), "wb") as file:
             take_lock(file.fileno())
-            # By name only while it is still the file that is locked here.
+            # Only while the name is that of the file that is locked here.
             if has_name(file.fileno(), part):
                 part.unlink()
     except FileNotFoundError:  # somebody else has removed it

@@ -104,15 +104,15 @@ def _taken(beside: Path, path: str) -> _LockFile:
 
 
 def _removed(beside: Path, lock: _LockFile) -> None:
-    """Give the lock back; the file goes first, except on Windows, where that needs it closed."""
+    """Remove the lock file and unlock it; Windows can only remove a file that is closed."""
     if sys.platform == "win32":
         lock.close()
         with suppress(OSError):  # somebody else has opened it by now, and will remove it
             beside.unlink()
         return
     try:
-        # By name only while it is the file that is locked here: it may have been deleted, and
-        # another process may lock a new one of the same name.
+        # Only while the name is that of the file that is locked here: that may have been deleted,
+        # and another process may lock a new one of the same name.
         with suppress(OSError):  # a file that stays locks nothing
             if has_name(lock.descriptor, beside):
                 beside.unlink()
@@ -121,7 +121,7 @@ def _removed(beside: Path, lock: _LockFile) -> None:
 
 
 def has_name(descriptor: int, path: Path) -> bool:
-    """Whether an open file is still the one of this name."""
+    """Whether an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

@@ -201,7 +201,7 @@ class Counts:
         check_number("Counts.add", "weight", weight, low=0.0)
         true = open_table("Counts.add", "y_true", y_true, row=True)
         predicted = open_table("Counts.add", "y_pred", y_pred, true.names, row=True)
-        # One row as a matrix of one row; a class id as a vector of one.
+        # A row as a matrix of one row, a class id as a vector of one.
         y_true, y_pred = (
             row if sparse.issparse(row) else np.asarray(row)[np.newaxis]
             for row in (true.values, predicted.values)
@@ -271,8 +271,8 @@ class Counts:
 def counts_of(state: State) -> Counts:
     """The counts of true labels in a state, as users see them.
 
-    A label that was unknown in some of the rows counts in proportion, as if it were known in all;
-    positives that nobody saw, as they were not predicted, are estimated.
+    A label that was unknown in some rows counts in proportion, as if it were known in all.
+    Positives that were not predicted and therefore not seen are estimated.
     """
     return Counts._unchecked(state.reported.copy(), state.truth.rows)
 
@@ -286,7 +286,7 @@ def estimates_of(state: State) -> Counts | None:
 
 
 def state_of(counts: Counts) -> State:
-    """Counts as the kernels hold them, with the sums over labels that some metrics need."""
+    """A state with these counts, and the sums over labels that some metrics need."""
     totals = np.array([counts.n, *counts.cells.sum(axis=1)])
     return State.from_arrays({"cells": counts.cells, "totals": totals})
 
@@ -300,10 +300,10 @@ def state_with(state: State, counts: Any, estimates: Any) -> State:
     # Where the past fades, decisions look at counts in the unit of the present row.
     sets = ((total.own, own, state.unit), (total.labels, true, state.unit))
     for counted, added, unit in (*sets, (total.judged, true, 1.0)):
-        # Sums over labels are added up anew, which may change a last digit: not for nothing.
+        # Sums over labels are computed again, which may change a last digit: only if needed.
         if counted is not None and added != nothing:
             add_counts(counted, added, unit)
-    if total.prices is not None:  # they stay; the rates that they look at are counted anew
+    if total.prices is not None:  # they stay, but depend on rates, which are computed again
         total.prices.settle(total.limited.cells)
     return total
 

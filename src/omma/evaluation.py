@@ -24,7 +24,6 @@ from omma.policies import Policy
 from omma.policies.base import check_is_policy, check_task
 from omma.rows.arrays import NO_ROWS, SparseProbabilities
 from omma.rows.batch import Batch
-from omma.rows.frames import ARRAY
 from omma.rows.labels import TrueLabels
 from omma.trace import History, Trace, values_at
 from omma.unseen import check_policy, check_seen, read_audited
@@ -121,8 +120,7 @@ def replay(
     # Limits may name labels: with names known, they are about places.
     policy = policy.for_names(batch.names)
     engine = _engine(policy, judged_by, batch)
-    if seen is not None or audited is not None:
-        check_seen("replay", seen, audited)
+    check_seen("replay", seen, audited)
     flags = None
     if seen is not None:
         check_policy("replay", policy, judged_by)
@@ -176,14 +174,11 @@ def replay(
             snapshots = zip(done.snapshots, done.snapshot_rows.tolist(), strict=True)
             copies = [Counts._unchecked(cells, n) for cells, n in snapshots]
         history = History(places, measures, copies, taken, looks)
-    decided = done.predictions if predictions else None
-    if predictions and batch.restore_type is not ARRAY:  # but a frame or a tensor
-        decided = batch.restore_type(decided)
     trace = Trace(
         policy,
         judged_by,
         counts,
-        decided,
+        batch.restore_type(done.predictions) if predictions else None,
         history,
         done.state,
         done.seconds,

@@ -87,7 +87,7 @@ def test_a_window_needs_a_metric_to_look_by(stream):
 
 
 def test_rows_wait_for_seconds(stream, monkeypatch):
-    clock = itertools.count(1000.0)  # a second later whenever somebody looks
+    clock = itertools.count(1000.0, 3.0)  # three seconds later whenever somebody looks
     monkeypatch.setattr(waiting_module.time, "monotonic", lambda: next(clock))
     done = stream(waiting(range(40)), "--metric", "macro_f1", "--max-seconds", 50)
     assert done.exit_code == 0

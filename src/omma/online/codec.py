@@ -72,9 +72,9 @@ class Decision(NamedTuple):
 
     ``prediction`` has an int8 indicator for each label, ``eta`` their probabilities. Of a single
     sparse row, ``prediction`` has the int32 ids of the labels predicted, and ``eta`` is a pair of
-    ids and probabilities. ``eta`` is None where nobody learns from it. Of a frame, ``names`` are
-    those of its columns, ``index`` is that of its rows, and ``moved`` says that its columns were
-    in another order than the labels.
+    ids and probabilities. ``eta`` is None if the learner does not need it. Of a frame, ``names``
+    are those of its columns, ``index`` is that of its rows, and ``moved`` says that its columns
+    were in another order than the labels.
     """
 
     prediction: Any
@@ -115,7 +115,7 @@ def pack(decision: Decision, m: int) -> bytes:
 def unpack(record: bytes, m: int, *, check: bool = False) -> Decision:
     """The decision of a record.
 
-    ``check`` looks at its values, too, as for a record from a file: anything may stand there.
+    ``check`` also checks its values, for records from a file, which may contain anything.
     """
     if len(record) < HEAD.size:
         raise ValueError(DAMAGED)

@@ -340,11 +340,11 @@ class Journal:
         sync: int = 100,
         snapshot_every: int = 10_000,
     ) -> Journal:
-        """Go on from a journal.
+        """Continue a journal.
 
-        What a killed process has left of an unfinished record is moved to a file of its own, with a
-        warning. A journal that is damaged otherwise is refused: ``omma journal check`` says where,
-        and salvages what is sound before it.
+        An unfinished record of a killed process is moved to a separate file, with a warning. A
+        journal that is damaged otherwise is refused: ``omma journal check`` says where, and
+        salvages what is sound before it.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a learner tells of itself: plain data for logs, pages and alarms, and a notebook's table."""
+"""Statistics of a learner: plain data for logs, pages and alarms, and a notebook's table."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from omma.unseen import EstimatedValue, needs_unseen
 if TYPE_CHECKING:
     from omma.online.learner import OnlineClassifier
 
-MOST_MOVED = 5  # thresholds that are told
+MOST_MOVED = 5  # thresholds in the statistics
 
 
 def stats_of(
     learner: OnlineClassifier, now: tuple[Counts, Rule], before: tuple[Counts, Rule]
 ) -> dict[str, Any]:
-    """What ``OnlineClassifier.stats`` tells, with counts and rule now and before."""
+    """The result of ``OnlineClassifier.stats``, from counts and rule now and before."""
     (counts, rule), (counts_before, rule_before) = now, before
     metric, state, waiting = learner.metric, learner.state, learner.waiting
     value = None if metric is None else learner.value
@@ -77,7 +77,7 @@ def html_of(learner: OnlineClassifier) -> str:
 
 
 def recent_value(metric: Metric | None, now: Counts, before: Counts) -> float | None:
-    """The metric of the rows counted in between; None where there are none."""
+    """The metric of the rows counted since ``before``; None if there are none."""
     if metric is None or now.n <= before.n:
         return None
     recent = now - before
@@ -97,7 +97,7 @@ def most_moved(now: Rule, before: Rule) -> list[dict[str, Any]]:
     """
     if now.k is not None or before.k is not None:
         return []
-    # As far as probabilities go: a threshold above 1 says never, and NaN says so, too.
+    # Probabilities end at 1: a larger threshold means never, and so does NaN.
     old, new = (
         np.clip(np.nan_to_num(rule.thresholds, nan=1.0), 0.0, 1.0) for rule in (before, now)
     )
@@ -115,15 +115,15 @@ def most_moved(now: Rule, before: Rule) -> list[dict[str, Any]]:
 
 
 def window_value(metric: Metric | None, state: State) -> float | None:
-    """The metric of the true labels that decisions look at; None where these are all there are."""
+    """The metric of the true labels that decisions depend on; None if these are all labels."""
     if metric is None or metric.needs_matrix or state.judged is None:
         return None
     if state.unseen is not None and needs_unseen(metric, state.m):
-        return None  # of a window it is not kept what nobody saw
+        return None  # a window does not know which labels of its rows were unseen
     recent = state.now()
     labels = recent.labels or recent.own
     rows = float(labels.totals[N])
-    # Of a window it is not kept which labels were unknown in its rows.
+    # A window does not know which labels of its rows were unknown.
     if rows <= 0.0 or (labels.missed is None and state.truth.missed is not None):
         return None
     tp, predicted, positive = labels.in_proportion
@@ -131,10 +131,10 @@ def window_value(metric: Metric | None, state: State) -> float | None:
 
 
 def calibration_error(state: State) -> float | None:
-    """How far the mean probability of a label is from its frequency, over labels.
+    """The distance between mean probability and frequency of a label, averaged over labels.
 
-    Known where probabilities are counted, of the rows whose labels came; with estimates alone, it
-    is not known which these are, and so all must have come.
+    It is over labelled rows, and None if probabilities are not counted. With estimates alone, it is
+    unknown which rows are labelled, so all must be.
     """
     labels = state.labels
     expected = state if state.known is None else state.known

@@ -19,7 +19,7 @@ from omma.online.codec import SPOILED, Decision, Id, check_id, join, pack, split
 
 
 class AlreadyWaitingError(ValueError):
-    """A second decision for an id whose first one still waits for its labels."""
+    """A second decision for an id whose first decision still waits for its labels."""
 
     counted_as = "still_waiting"
 
@@ -65,8 +65,8 @@ class Waiting:
     max_age : int, optional
         Decisions are forgotten, too, when more rows than that were decided since.
     max_seconds : float, optional
-        Or when they have waited for longer than that. Only the time that passes here counts: ages
-        go on where they were after loading, and a clock that goes back stands still.
+        Or when they have waited for longer than that. Time in files does not count: after loading,
+        ages continue from where they were. Nothing gets younger if the clock is set back.
     evicted : function of a Decision, optional
         Called with each decision that is forgotten, after it has gone.
 
@@ -137,12 +137,12 @@ class Waiting:
         self._forget_old()
 
     def get(self, key: Id) -> Decision:
-        """The decision that waits under an id, and goes on waiting."""
+        """The decision that waits under an id; it keeps waiting."""
         self._check_waits(key)
         return unpack(self._records[key][TIME.size :], self.n_labels)
 
     def drop(self, key: Id) -> None:
-        """Let the decision under an id go, whose labels have come."""
+        """Remove the decision under an id: its labels have come."""
         self._check_waits(key)
         del self._records[key]
         self._remember(key, labelled=True)
@@ -194,7 +194,7 @@ class Waiting:
     def tick(self, moment: float | None = None) -> None:
         """Let time pass, and forget decisions that are too old by then.
 
-        ``moment`` is the time that a journal tells; default that of the clock.
+        ``moment`` is the time of an event in a journal; default that of the clock.
         """
         self._read_clock(moment)
         self._forget_old()
@@ -212,7 +212,7 @@ class Waiting:
     # Files
 
     def __getstate__(self) -> dict[str, Any]:
-        self._read_clock()  # ages end here, and go on where this is unpickled
+        self._read_clock()  # ages stop here, and continue where this is unpickled
         return {**self.__dict__, "evicted": None, "_reading": 0.0}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -220,8 +220,8 @@ class Waiting:
         self._reading = time.monotonic()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that waits and all that is remembered, as plain arrays for a file."""
-        self._read_clock()  # ages end when they are saved
+        """All decisions that wait and all ids that are remembered, as plain arrays for a file."""
+        self._read_clock()  # ages stop when they are saved
         contents = {
             # Ids as JSON: an array of texts would be as wide as the longest.
             "ids": json.dumps(list(self._records)).encode(),
@@ -234,7 +234,7 @@ class Waiting:
     def restore(
         self, arrays: dict[str, NDArray[Any]], check: Callable[[Decision], None] | None = None
     ) -> None:
-        """Go on from what ``arrays`` gave; ``ValueError`` where no learner has written that.
+        """Continue from what ``arrays`` gave; ``ValueError`` if no learner can have written it.
 
         ``check`` is called with each decision, and raises ``ValueError``.
 
@@ -273,7 +273,7 @@ class Waiting:
 
 
 def read_ids(owner: str, single: Any, several: Any) -> list[Id]:
-    """The ids of ``id=`` or of ``ids=``, each as it is kept; none may come twice."""
+    """The ids of ``id=`` or ``ids=``, checked; they must differ."""
     if several is None:
         return [check_id(single)]
     if single is not None:
