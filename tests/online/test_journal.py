@@ -240,7 +240,7 @@ def test_a_log_of_another_learner_is_refused(tmp_path, learner):
 
 def test_a_decision_that_the_learner_cannot_have_made_is_refused(tmp_path, learner):
     decision = Decision(np.zeros(4, np.int8), child.ETA[0], moved=True)
-    moved = encode(Event(DECIDED, [EventRow("a", decision)]), 4)
+    moved = encode(Event(DECIDED, [EventRow("a", decision)]))
     with omma.Journal(tmp_path, learner):
         pass
     with (tmp_path / "log-0").open("ab") as file:

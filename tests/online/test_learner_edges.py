@@ -167,7 +167,7 @@ def test_decisions_that_a_learner_cannot_have_made(tmp_path, made, match):
     path, one = tmp_path / "s.npz", omma.OnlineClassifier(omma.Auto("macro_f1"), 4)
     one.predict(ETA[0], id="a")
     one.save(path)
-    record = bytes(8) + pack(made, 4)
+    record = bytes(8) + pack(made)
     edited(path, waiting_records=np.frombuffer(join([record]), np.uint8))
     with pytest.raises(ValueError, match=rf"s\.npz is not a whole omma learner: .*{match}"):
         omma.OnlineClassifier.load(path)
@@ -187,19 +187,19 @@ IDS = np.array([0, 2], np.int32)
 PAIR = (IDS, np.array([0.5, 0.25]))
 LAST = {  # records of the rows that were decided last
     "none": [],
-    "cut": [pack(Decision(IDS, PAIR), 4)[:-1]],
-    "longer": [pack(Decision(IDS, PAIR), 4) + b"\0"],
-    "ids that go back": [pack(Decision(IDS[::-1], PAIR), 4)],
-    "an id below zero": [pack(Decision(IDS, (IDS - 1, PAIR[1])), 4)],
-    "an id beyond the last": [pack(Decision(IDS, (IDS + 70_000_000, PAIR[1])), 4)],
-    "fewer ids": [pack(Decision(IDS, (IDS[:1], PAIR[1])), 4)],
-    "another width": [pack(Decision(np.zeros(2, np.int8), np.zeros(2)), 2)],
-    "not a number": [pack(Decision(IDS, (IDS, PAIR[1] * np.nan)), 4)],
-    "below zero": [pack(Decision(IDS, (IDS, -PAIR[1])), 4)],
-    "above one": [pack(Decision(np.zeros(4, np.int8), np.full(4, 2.0)), 4)],
-    "without probabilities": [pack(Decision(IDS), 4)],
-    "of different kinds": [pack(Decision(IDS, PAIR), 4), pack(Decision(ETA[0], ETA[0]), 4)],
-    "in another order": [pack(Decision(IDS, PAIR, moved=True), 4)],
+    "cut": [pack(Decision(IDS, PAIR))[:-1]],
+    "longer": [pack(Decision(IDS, PAIR)) + b"\0"],
+    "ids that go back": [pack(Decision(IDS[::-1], PAIR))],
+    "an id below zero": [pack(Decision(IDS, (IDS - 1, PAIR[1])))],
+    "an id beyond the last": [pack(Decision(IDS, (IDS + 70_000_000, PAIR[1])))],
+    "fewer ids": [pack(Decision(IDS, (IDS[:1], PAIR[1])))],
+    "another width": [pack(Decision(np.zeros(2, np.int8), np.zeros(2)))],
+    "not a number": [pack(Decision(IDS, (IDS, PAIR[1] * np.nan)))],
+    "below zero": [pack(Decision(IDS, (IDS, -PAIR[1])))],
+    "above one": [pack(Decision(np.zeros(4, np.int8), np.full(4, 2.0)))],
+    "without probabilities": [pack(Decision(IDS))],
+    "of different kinds": [pack(Decision(IDS, PAIR)), pack(Decision(ETA[0], ETA[0]))],
+    "in another order": [pack(Decision(IDS, PAIR, moved=True))],
 }
 
 

@@ -152,17 +152,6 @@ def test_what_is_put_may_be_changed_afterwards():
 
 
 @pytest.mark.parametrize(
-    ("eta", "prediction"), [(None, [1, 0]), ([0.1, 0.2], [1, 0, 0]), ([0.1, 0.2, 0.3], [1])]
-)
-def test_a_row_of_another_width_changes_nothing(eta, prediction):
-    waiting = Waiting(3)
-    with pytest.raises(ValueError, match="of a decision must have"):
-        waiting.put("a", Decision(np.array(prediction), None if eta is None else np.array(eta)))
-    assert len(waiting) == 0
-    assert waiting.arrays()["numbers"].tolist()[:2] == [0, 0]
-
-
-@pytest.mark.parametrize(
     ("key", "error", "words"),
     [
         (True, TypeError, "a text or a whole number, got True"),

@@ -94,8 +94,8 @@ SPARSE, ETA, MOVED = 1, 2, 4
 DAMAGED = "a decision that waits is damaged"
 
 
-def pack(decision: Decision, m: int) -> bytes:
-    """The decision on one row of m labels as a record."""
+def pack(decision: Decision) -> bytes:
+    """The decision on one row as a record."""
     prediction, eta = decision.prediction, decision.eta
     flags = (MOVED if decision.moved else 0) | (0 if eta is None else ETA)
     if decision.is_sparse:
@@ -103,9 +103,6 @@ def pack(decision: Decision, m: int) -> bytes:
         ids, values = (NO_IDS, None) if eta is None else eta
         parts = [(prediction, "<i4"), (ids, "<i4"), (values, "<f8")]
     else:
-        for name, values in (("prediction", prediction), ("eta", eta)):
-            if values is not None and len(values) != m:
-                raise ValueError(f"{name} of a decision must have {m} numbers, got {len(values)}")
         head = HEAD.pack(flags, 0)
         parts = [(np.packbits(prediction != 0), "u1"), (eta, "<f8")]
     written = [np.asarray(part, kind).tobytes() for part, kind in parts if part is not None]
@@ -113,7 +110,7 @@ def pack(decision: Decision, m: int) -> bytes:
 
 
 def unpack(record: bytes, m: int, *, check: bool = False) -> Decision:
-    """The decision of a record.
+    """The decision of a record, on one row of m labels.
 
     ``check`` also checks its values, for records from a file, which may contain anything.
     """
@@ -203,7 +200,7 @@ class Event(NamedTuple):
     names: Names | None = None
 
 
-def encode(event: Event, m: int) -> bytes:
+def encode(event: Event) -> bytes:
     """An event as bytes."""
     rows = []
     for row in event.rows:
@@ -215,7 +212,7 @@ def encode(event: Event, m: int) -> bytes:
     content = {"kind": event.kind, "time": event.time, "names": event.names, "rows": rows}
     parts = [json.dumps(content).encode()]
     if event.kind != LABELLED:  # these decisions wait, so the learner has them
-        parts += [pack(row.decision, m) for row in event.rows if row.decision is not None]
+        parts += [pack(row.decision) for row in event.rows if row.decision is not None]
     return join(parts)
 
 
@@ -307,8 +304,7 @@ def write(
     if learner._pairs is not None:
         parts["pairs"] = learner._pairs
     if last is not None:
-        rows = learner._rows("save", last)
-        records = join(pack(row, learner.n_labels) for row in rows)
+        records = join(pack(row) for row in learner._rows("save", last))
         parts["last"] = np.frombuffer(records, np.uint8)
     npz.write(path, parts)
 

@@ -828,7 +828,7 @@ class OnlineClassifier:
         if self._journal is None:
             self._apply(event)
         else:
-            with self._journal.record(codec.encode(event, self.n_labels)):
+            with self._journal.record(codec.encode(event)):
                 self._apply(event)
 
     def _apply(self, event: Event) -> None:

@@ -130,7 +130,7 @@ class Waiting:
     def put(self, key: Id, decision: Decision) -> None:
         """Let the decision on one row wait until its labels come."""
         self.check_free(key)
-        record = TIME.pack(self._now) + pack(decision, self.n_labels)
+        record = TIME.pack(self._now) + pack(decision)
         self.decided += 1
         self._gone.pop(key, None)  # an id that has gone may be used again
         self._records[key] = record
