@@ -97,7 +97,7 @@ class Reader:
         try:
             self.header = parse_json(f"the header of {path}", record.content)
             first = check_positive_int("its header", "first", self.header["first"], least=0)
-        except (TypeError, ValueError, LookupError) as error:
+        except codec.SPOILED as error:
             raise DamagedError(path, 0, f"its header cannot be read: {error}") from error
         self.end, self.number = record.end, int(first)
         # The checksum of the header seeds all others.
