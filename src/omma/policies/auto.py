@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from omma._types import Feedback
+from omma._types import Calibration, Feedback
 from omma.kernels import objectives as kinds
-from omma.kernels.calibrate import STRAIGHT, SURE
 from omma.kernels.layout import EPSILON
 from omma.metrics import Metric, smoothed
 from omma.metrics.averages import is_minimum
 from omma.metrics.binary import RECALL
-from omma.metrics.names import MetricName
-from omma.plan import Plan, Shrinkage
-from omma.policies.base import Maximizer
+from omma.policies.omma import OMMA
 
 PRIOR = 0.01  # λ: a hundredth of a row in each cell; of the first few rows, none decides alone
 
 
 @dataclass(frozen=True, repr=False)
-class Auto(Maximizer):
+class Auto(OMMA):
     """OMMA with online calibration, and without options to tune. The default policy.
 
     OMMA has two options that are hard to choose in advance: the feedback (labels or estimates) and
@@ -55,36 +51,19 @@ class Auto(Maximizer):
     True
     """
 
-    # Choices that OMMA has as options.
-    feedback: ClassVar[Feedback] = "both"  # type: ignore[misc]
-    prior: ClassVar[float] = PRIOR
-    PARTIAL_LABELS: ClassVar[bool] = True
+    SMOOTHS_MINIMA: ClassVar[bool] = True
 
-    metric: MetricName | Metric | str
-    k: int | None = None
-    at_most: int | None = None
-    subject_to: Any = None
+    # Options of OMMA that have one value here.
+    feedback: Feedback = field(default="both", init=False)
+    prior: float = field(default=PRIOR, init=False)
+    epsilon: float = field(default=EPSILON, init=False)
+    calibration: Calibration = field(default="online", init=False)
 
-    def __post_init__(self) -> None:
-        self.check_options()
-
-    @cached_property
-    def _plan(self) -> Plan:
-        """The plan but for limits, which need the number of labels."""
-        term = objective_of(self.objective, exact=bool(self.limits))
-        return replace(
-            self.objective.plan(k=self.budget, prior=PRIOR, soft=True),
-            term=term,
-            at_most=self.at_most,
-            shrinkage=shrinkage_of(term, PRIOR),
-            calibrated=True,
-            squash=STRAIGHT if self.objective.multiclass else SURE,
-        )
-
-    plan = Maximizer.limited_plan
+    def _term(self) -> Any:
+        return smooth_term(self.objective, exact=bool(self.limits))
 
 
-def objective_of(metric: Metric, exact: bool = False) -> Any:
+def smooth_term(metric: Metric, exact: bool) -> Any:
     """The objective for a metric: the metric itself, or for a minimum a smooth function near it.
 
     ``exact`` asks for derivatives, not only for numbers in proportion: prices are weighed by them.
@@ -99,13 +78,12 @@ def objective_of(metric: Metric, exact: bool = False) -> Any:
     return (metric if metric.smooth else smoothed(metric)).term(exact=exact)
 
 
-def shrinkage_of(term: Any, prior: float) -> Shrinkage:
-    """How labels correct estimates, for what is maximized; ``prior`` is λ, for eager labels."""
-    of = getattr(term, "of", None)
-    # Without a prediction so far, precision and MCC have no slope to go by but that of the prior.
-    looks_at_predictions = isinstance(of, kinds.Correlation) or (
-        isinstance(of, kinds.Ratio) and not any((*of.over[2:], *of.under[2:]))
-    )
-    if isinstance(term, kinds.MacroTerm) and looks_at_predictions:
-        return Shrinkage(eager=prior)
-    return Shrinkage()
+def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) -> OMMA:
+    """Auto, unless the ``feedback`` or the ``prior`` of a model is chosen: then OMMA with these."""
+    # A choice of either is one of OMMA's options, which Auto does not have.
+    limits = model.subject_to
+    if model.feedback is None and model.prior is None:
+        return Auto(metric, k, at_most, subject_to=limits)
+    feedback: Any = "labels" if model.feedback is None else model.feedback
+    prior = OMMA.prior if model.prior is None else model.prior
+    return OMMA(metric, k, feedback, prior, at_most=at_most, subject_to=limits)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, cast
 
@@ -15,8 +14,8 @@ from omma._types import Feedback
 from omma._validate import check_budget, check_choice, check_number, check_positive_int, shown
 from omma.engine import Engine
 from omma.kernels.calibrate import STRAIGHT
-from omma.kernels.layout import EPSILON, SUMS, N
-from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
+from omma.kernels.layout import EPSILON, N
+from omma.limits import Limit
 from omma.metrics import Metric, MetricName, read_target
 from omma.metrics.target import Target
 from omma.plan import Plan
@@ -80,22 +79,19 @@ class Policy(ABC):
     def plan(self, m: int) -> Plan:
         """The policy as the kernels see it."""
 
-    def init(self, m: int) -> Any:
-        """The state before the first of rows with m labels."""
-        self._check_once(m)
-        return State.start(self.cached_plan(m), m)
-
-    # For the last number of labels: engines and states are made again and again.
-
     @cached_property
     def cached_plan(self) -> Callable[[int], Plan]:
-        """``plan``, which is made once."""
-        return lru_cache(maxsize=1)(self.plan)
+        """``plan``, checked and made once: engines and states are made again and again."""
 
-    @cached_property
-    def _check_once(self) -> Callable[[int], None]:
-        """``check_labels``, which is asked once."""
-        return lru_cache(maxsize=1)(self.check_labels)
+        def checked_plan(m: int) -> Plan:
+            self.check_labels(m)
+            return self.plan(m)
+
+        return lru_cache(maxsize=1)(checked_plan)
+
+    def init(self, m: int) -> Any:
+        """The state before the first of rows with m labels."""
+        return State.start(self.cached_plan(m), m)
 
     def engine(self, state: Any) -> Engine:
         """An engine that decides, learns and replays rows on a state."""
@@ -187,7 +183,7 @@ class Policy(ABC):
     def to_json(self) -> dict[str, Any]:
         """The policy as JSON describes it."""
         content: dict[str, Any] = {"policy": type(self).__name__}
-        for option in fields(self):  # type: ignore[arg-type]
+        for option in chosen_options(self):
             value = getattr(self, option.name)
             if isinstance(value, tuple):  # of limits
                 value = [part.to_json() for part in value]
@@ -223,6 +219,11 @@ class Policy(ABC):
             check_budget(repr(self), k, m)
         if metric is not None:
             metric.check_labels(m)
+
+
+def chosen_options(policy: Any) -> list[Field[Any]]:
+    """The options that a policy is made with."""
+    return [option for option in fields(policy) if option.init]
 
 
 class UnsupportedMetricError(ValueError):
@@ -297,123 +298,8 @@ def check_sample(
         raise ValueError(f"y of {owner} must have known labels in rows of weight above 0, got none")
 
 
-class Maximizer(Policy):
-    """The base of policies that maximize a metric, with or without a budget and limits."""
-
-    metric: MetricName | Metric | str
-    k: int | None
-    at_most: int | None = None
-    subject_to: Any = None
-
-    PARTIAL_LABELS: ClassVar[bool] = False  # whether rows may be labelled in part
-
-    def check_options(self) -> None:
-        """Find the metric and read the limits; refuse budgets that contradict either."""
-        owner = self.owner
-        metric, k = read_target(self.metric)
-        # "macro_f1@3" has its budget in the name; no other may contradict it.
-        if k is None:
-            k = check_positive_int(owner, "k", self.k, optional=True)
-        elif self.k not in (None, k) or self.at_most is not None:
-            raise ValueError(
-                f"{owner} has one budget, got {Target(metric.name, k)} with k={self.k} and "
-                f"at_most={self.at_most}"
-            )
-        if metric.single_label and not metric.needs_matrix and k not in (None, 1):
-            raise ValueError(
-                f"k of {owner} must be 1 or None for {metric.name}, which is defined for one "
-                f"prediction a row, got {k}"
-            )
-        if metric.binary and k is not None:
-            raise ValueError(
-                f"k of {owner} must be None for {metric.name}, a metric of one label, got {k}: "
-                f"{metric.over_many()}"
-            )
-        at_most = check_at_most(owner, metric, k, self.at_most)
-        limits = read_limits(owner, self.subject_to)
-        self._set(metric=metric, k=k, at_most=at_most, subject_to=limits)
-        check_per_row(owner, self.limits, *self._labels_per_row(None))
-
-    @cached_property
-    def objective(self) -> Metric:
-        return cast("Metric", self.metric)  # found by its name once, when the policy was made
-
-    @cached_property
-    def budget(self) -> int | None:
-        # Metrics over classes are for one class a row (Section 2 of the paper): k = 1.
-        return 1 if self.k is None and self.objective.multiclass else self.k
-
-    @cached_property
-    def limits(self) -> tuple[Limit, ...]:
-        return self.subject_to or ()
-
-    @property
-    def soft(self) -> bool:
-        """Whether probabilities are counted, in place of labels or beside them."""
-        return self.feedback != "labels"
-
-    def _labels_per_row(self, m: int | None) -> tuple[float, float]:
-        """The fewest and the most labels that a row can get."""
-        if self.budget is not None:
-            return float(self.budget), float(self.budget)
-        return 0.0, float(self.at_most or m or math.inf)
-
-    def _named_limits(self, m: int, names: Names | None = None) -> tuple[Limit, ...]:
-        return tuple(limit.named(names, m, self.owner) for limit in self.limits)
-
-    def for_names(self, names: Names | None) -> Any:
-        if names is None or not self.limits:
-            return self
-        return replace(self, subject_to=self._named_limits(len(names), names))  # type: ignore[type-var]
-
-    def check_labels(self, m: int) -> None:
-        super().check_labels(m)
-        if self.limits:
-            check_limits(self.owner, self._named_limits(m), m, *self._labels_per_row(m))
-        if self.at_most is not None and self.at_most > m:
-            raise ValueError(
-                f"at_most of {self!r} must be at most the number of labels, which is {m}, got "
-                f"{self.at_most}"
-            )
-
-    @property
-    def _plan(self) -> Plan:
-        """Of a policy that takes limits, the plan without them: they need the number of labels."""
-        raise NotImplementedError
-
-    def limited_plan(self, m: int) -> Plan:
-        """The plan with the policy's limits."""
-        plan = self._plan
-        if not self.limits:
-            return plan
-        # Limits on single labels need their places, and averages over labels their number.
-        limits = limited(self._named_limits(m), m, calibrated=plan.calibrated)
-        # Limits over all labels look at sums over labels, whatever the metric does.
-        return replace(plan, limits=limits, sums=max(plan.sums, SUMS))
-
-    def whole_rows(self, metric: Metric | None) -> str | None:
-        if not self.PARTIAL_LABELS:
-            return super().whole_rows(metric)
-        # A count of all rows, as in specificity, is not known label by label.
-        for limit in self.limits:
-            if limit.needs_labels and (limit.rate.over[3] or limit.rate.under[3]):
-                return f" for a limit on {limit.of}, which counts all rows"
-        why = whole_for(self.objective)
-        return whole_for(metric) if why is None and metric is not self.objective else why
-
-    def __repr__(self) -> str:
-        """The representation of a dataclass, without options that have their defaults."""
-        options = [
-            f"{option.name}={getattr(self, option.name)!r}"
-            for option in fields(self)  # type: ignore[arg-type]
-            if option.name in ("metric", "k", "feedback", "prior")
-            or getattr(self, option.name) != option.default
-        ]
-        return f"{type(self).__name__}({', '.join(options)})"
-
-
 @dataclass(frozen=True, repr=False)
-class MetricPolicy(Maximizer):
+class MetricPolicy(Policy):
     """A policy that maximizes a metric from labels or estimates, with a prior."""
 
     FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates")
@@ -425,13 +311,46 @@ class MetricPolicy(Maximizer):
     epsilon: float = field(default=EPSILON, kw_only=True)
 
     def __post_init__(self) -> None:
-        self.check_options()
         owner = self.owner
+        metric, k = read_target(self.metric)
+        # "macro_f1@3" has its budget in the name; no other may contradict it.
+        if k is None:
+            k = check_positive_int(owner, "k", self.k, optional=True)
+        elif self.k not in (None, k):
+            raise ValueError(
+                f"{owner} has one budget, got {Target(metric.name, k)} with k={self.k}"
+            )
+        if metric.single_label and not metric.needs_matrix and k not in (None, 1):
+            raise ValueError(
+                f"k of {owner} must be 1 or None for {metric.name}, which is defined for one "
+                f"prediction a row, got {k}"
+            )
+        if metric.binary and k is not None:
+            raise ValueError(
+                f"k of {owner} must be None for {metric.name}, a metric of one label, got {k}: "
+                f"{metric.over_many()}"
+            )
         check_choice(owner, "feedback", self.feedback, self.FEEDBACKS)
         self._set(
+            metric=metric,
+            k=k,
             prior=check_number(owner, "prior", self.prior, low=0.0),
             epsilon=check_number(owner, "epsilon", self.epsilon, low=0.0, strict=True),
         )
+
+    @cached_property
+    def objective(self) -> Metric:
+        return cast("Metric", self.metric)  # found by its name once, when the policy was made
+
+    @cached_property
+    def budget(self) -> int | None:
+        # Metrics over classes are for one class a row (Section 2 of the paper): k = 1.
+        return 1 if self.k is None and self.objective.multiclass else self.k
+
+    @property
+    def soft(self) -> bool:
+        """Whether probabilities are counted, in place of labels or beside them."""
+        return self.feedback != "labels"
 
     @cached_property
     def metric_plan(self) -> Plan:
@@ -440,23 +359,15 @@ class MetricPolicy(Maximizer):
             k=self.budget, prior=self.prior, soft=self.soft, epsilon=self.epsilon
         )
 
-
-def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None) -> int | None:
-    """Refuse an upper bound on labels a row that contradicts an exact number of them."""
-    most: int | None = check_positive_int(owner, "at_most", at_most, optional=True)
-    if most is None:
-        return None
-    if k is not None:
-        raise ValueError(
-            f"{owner} takes k (exactly k labels a row) or at_most (up to so many), not both, "
-            f"got k={k} and at_most={at_most}"
-        )
-    if metric.multiclass or metric.binary or metric.needs_matrix:
-        kind = "one label" if metric.binary else "one class a row"
-        raise ValueError(
-            f"at_most of {owner} must be None for {metric.name}, a metric of {kind}, got {at_most}"
-        )
-    return most
+    def __repr__(self) -> str:
+        """The representation of a dataclass, without options that have their defaults."""
+        options = [
+            f"{option.name}={getattr(self, option.name)!r}"
+            for option in chosen_options(self)
+            if option.name in ("metric", "k", "feedback", "prior")
+            or getattr(self, option.name) != option.default
+        ]
+        return f"{type(self).__name__}({', '.join(options)})"
 
 
 def check_is_policy(owner: str, policy: Any, example: str = "omma.OMMA('macro_f1')") -> None:

@@ -1,15 +1,16 @@
 """Greedy: the expected value of the metric, the present row included."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from omma._validate import check_choice, check_positive_int
 from omma.engine import Engine
 from omma.kernels.objectives import Change, MacroTerm, PlugIn, SumOfTerms
+from omma.metrics import Metric
 from omma.plan import Plan
-from omma.policies.base import MetricPolicy, UnsupportedMetricError
+from omma.policies.base import MetricPolicy, UnsupportedMetricError, whole_for
 from omma.rows.batch import Batch
 from omma.state import State
 
@@ -53,8 +54,6 @@ class Greedy(MetricPolicy):
     True
     """
 
-    PARTIAL_LABELS: ClassVar[bool] = True
-
     expectation: str = "exact"
     rows: int | None = None
 
@@ -72,6 +71,9 @@ class Greedy(MetricPolicy):
             raise UnsupportedMetricError(
                 f"metric of Greedy must compile, not only its gradient, and {metric.name} does not"
             )
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        return whole_for(metric)
 
     def plan(self, m: int) -> Plan:
         # F(ŷ) = E[ψ(C(yᵗ, ŷᵗ))] of the paper's Appendix A; OMMA is its first-order expansion.

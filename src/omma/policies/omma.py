@@ -1,18 +1,22 @@
 """OMMA, the Online Metric Maximization Algorithm, and its variant without labels."""
 
+import math
 import warnings
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, ClassVar
 
 from omma._types import Calibration
-from omma._validate import check_choice
+from omma._validate import check_choice, check_positive_int
+from omma.kernels import objectives as kinds
 from omma.kernels.calibrate import STRAIGHT, SURE
-from omma.kernels.objectives import with_epsilon
+from omma.kernels.layout import SUMS
+from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
+from omma.metrics import Metric
 from omma.metrics.averages import is_minimum
-from omma.plan import Plan
-from omma.policies.auto import Auto, shrinkage_of
-from omma.policies.base import Maximizer, MetricPolicy
+from omma.plan import Plan, Shrinkage
+from omma.policies.base import MetricPolicy, whole_for
+from omma.rows.frames import Names
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +66,7 @@ class OMMA(MetricPolicy):
     """
 
     FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates", "both")
-    PARTIAL_LABELS: ClassVar[bool] = True
+    SMOOTHS_MINIMA: ClassVar[bool] = False  # whether a minimum of rates is smoothed by itself
 
     calibration: Calibration = None
     at_most: int | None = None
@@ -70,47 +74,110 @@ class OMMA(MetricPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("OMMA", "calibration", self.calibration, (None, "online"))
+        owner = self.owner
+        check_choice(owner, "calibration", self.calibration, (None, "online"))
+        self._set(
+            at_most=check_at_most(owner, self.objective, self.k, self.at_most),
+            subject_to=read_limits(owner, self.subject_to),
+        )
+        check_per_row(owner, self.limits, *self._labels_per_row(None))
         # OMMA needs a smooth metric: Assumption 4.1 of the paper, and Appendix B.2.
-        if is_minimum(self.objective) and not self.objective.smooth:
+        has_kink = is_minimum(self.objective) and not self.objective.smooth
+        if has_kink and not self.SMOOTHS_MINIMA:
             warn_of_kink(self.objective.name)
 
     @property
     def needs_eta(self) -> bool:
-        return super().needs_eta or self.calibration is not None
+        return self.soft or self.calibration is not None
 
-    @cached_property
-    def _plan(self) -> Plan:
-        """The plan but for limits, which need the number of labels.
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return self.subject_to or ()
 
-        Its objective is the gradient of Eq. (3); ``feedback`` decides what Eq. (1) adds to the
-        counts, y as in Algorithm 1 or η̂ as in Algorithm 2.
-        """
-        plan = self.metric_plan
-        term = plan.term
-        if self.limits:  # prices are paid in the metric's own derivatives
-            term = with_epsilon(self.objective.term(exact=True), self.epsilon)
-        return replace(
-            plan,
+    def _labels_per_row(self, m: int | None) -> tuple[float, float]:
+        """The fewest and the most labels that a row can get."""
+        if self.budget is not None:
+            return float(self.budget), float(self.budget)
+        return 0.0, float(self.at_most or m or math.inf)
+
+    def _named_limits(self, m: int, names: Names | None = None) -> tuple[Limit, ...]:
+        return tuple(limit.named(names, m, self.owner) for limit in self.limits)
+
+    def for_names(self, names: Names | None) -> Any:
+        if names is None or not self.limits:
+            return self
+        return replace(self, subject_to=self._named_limits(len(names), names))
+
+    def check_labels(self, m: int) -> None:
+        super().check_labels(m)
+        check_limits(self.owner, self._named_limits(m), m, *self._labels_per_row(m))
+        if self.at_most is not None and self.at_most > m:
+            raise ValueError(
+                f"at_most of {self!r} must be at most the number of labels, which is {m}, got "
+                f"{self.at_most}"
+            )
+
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        # A count of all rows, as in specificity, is not known label by label.
+        for limit in self.limits:
+            if limit.needs_labels and (limit.rate.over[3] or limit.rate.under[3]):
+                return f" for a limit on {limit.of}, which counts all rows"
+        return whole_for(self.objective) or whole_for(metric)
+
+    def _term(self) -> Any:
+        """What is maximized, as the kernels know it."""
+        # Prices of limits are paid in the metric's own derivatives.
+        term = self.objective.term(exact=bool(self.limits))
+        return kinds.with_epsilon(term, self.epsilon)
+
+    def plan(self, m: int) -> Plan:
+        # The objective is the gradient of Eq. (3); ``feedback`` decides what Eq. (1) adds to the
+        # counts, y as in Algorithm 1 or η̂ as in Algorithm 2.
+        term = self._term()
+        plan = replace(
+            self.metric_plan,
             term=term,
             at_most=self.at_most,
-            shrinkage=shrinkage_of(term, plan.prior) if self.feedback == "both" else None,
+            shrinkage=shrinkage_of(term, self.prior) if self.feedback == "both" else None,
             calibrated=self.calibration is not None,
             squash=STRAIGHT if self.objective.multiclass else SURE,
         )
+        if not self.limits:
+            return plan
+        # Limits on single labels need their places, and averages over labels their number.
+        limits = limited(self._named_limits(m), m, calibrated=plan.calibrated)
+        # Limits over all labels look at sums over labels, whatever the metric does.
+        return replace(plan, limits=limits, sums=max(plan.sums, SUMS))
 
-    plan = Maximizer.limited_plan
+
+def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None) -> int | None:
+    """Refuse an upper bound on labels a row that contradicts an exact number of them."""
+    most: int | None = check_positive_int(owner, "at_most", at_most, optional=True)
+    if most is None:
+        return None
+    if k is not None:
+        raise ValueError(
+            f"{owner} takes k (exactly k labels a row) or at_most (up to so many), not both, "
+            f"got k={k} and at_most={at_most}"
+        )
+    if metric.multiclass or metric.binary or metric.needs_matrix:
+        kind = "one label" if metric.binary else "one class a row"
+        raise ValueError(
+            f"at_most of {owner} must be None for {metric.name}, a metric of {kind}, got {at_most}"
+        )
+    return most
 
 
-def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) -> OMMA | Auto:
-    """Auto, unless the ``feedback`` or the ``prior`` of a model is chosen: then OMMA with these."""
-    # A choice of either is one of OMMA's options, which Auto does not have.
-    limits = model.subject_to
-    if model.feedback is None and model.prior is None:
-        return Auto(metric, k, at_most, subject_to=limits)
-    feedback: Any = "labels" if model.feedback is None else model.feedback
-    prior = OMMA.prior if model.prior is None else model.prior
-    return OMMA(metric, k, feedback, prior, at_most=at_most, subject_to=limits)
+def shrinkage_of(term: Any, prior: float) -> Shrinkage:
+    """How labels correct estimates, for what is maximized; ``prior`` is λ, for eager labels."""
+    of = getattr(term, "of", None)
+    # Without a prediction so far, precision and MCC have no slope to go by but that of the prior.
+    looks_at_predictions = isinstance(of, kinds.Correlation) or (
+        isinstance(of, kinds.Ratio) and not any((*of.over[2:], *of.under[2:]))
+    )
+    if isinstance(term, kinds.MacroTerm) and looks_at_predictions:
+        return Shrinkage(eager=prior)
+    return Shrinkage()
 
 
 @cache  # once for each metric

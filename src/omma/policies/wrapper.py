@@ -6,7 +6,6 @@ from typing import Any
 from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric
 from omma.plan import Plan
-from omma.policies.auto import Auto
 from omma.policies.base import Policy
 from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
@@ -28,7 +27,7 @@ class PolicyWrapper(Policy):
 
     def check_wrapped(self, why: str) -> None:
         """Refuse a policy that keeps more than counts."""
-        if not isinstance(self.policy, OMMA | Auto | OFO):
+        if not isinstance(self.policy, OMMA | OFO):
             raise TypeError(
                 f"policy of {type(self).__name__} must be an OMMA, Auto or OFO, {why}, got "
                 f"{shown(self.policy)}"

@@ -20,8 +20,8 @@ from omma.metrics.names import MetricName
 from omma.metrics.scoring import value_with
 from omma.online.codec import Decision
 from omma.policies import OMMA, Auto
-from omma.policies.base import check_at_most
-from omma.policies.omma import auto_or_omma
+from omma.policies.auto import auto_or_omma
+from omma.policies.omma import check_at_most
 from omma.river.growing import GrowingCounts
 from omma.river.hedge import Hedge
 from omma.river.metric import (
