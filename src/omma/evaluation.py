@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from omma._candidates import warn_of_rows
 from omma._pool import progress_bar
 from omma._validate import check_positive_int, check_seed, shown
-from omma.certificate import Certificate, Look
+from omma.certificate import Certificate, Gap
 from omma.counts import Counts, counts_of
 from omma.engine import Engine
 from omma.limits import Limit
@@ -164,7 +164,7 @@ def replay(
     rows = np.arange(batch.n, dtype=np.int64) if order is None else order
     stretches = np.split(rows, places) if pairs or gap else []
     # A second pass, which is not part of the policy's time.
-    looks = () if certificate is None else _certified(certificate, batch, stretches)
+    gaps = () if certificate is None else _certified(certificate, batch, stretches)
     counts = history = None
     if batch.labels is not None:
         if pairs:
@@ -173,7 +173,7 @@ def replay(
             counts = counts_of(done.state)
             snapshots = zip(done.snapshots, done.snapshot_rows.tolist(), strict=True)
             copies = [Counts._unchecked(cells, n) for cells, n in snapshots]
-        history = History(places, measures, copies, taken, looks)
+        history = History(places, measures, copies, taken, gaps)
     trace = Trace(
         policy,
         judged_by,
@@ -190,15 +190,15 @@ def replay(
 
 def _certified(
     certificate: Certificate, batch: Batch, stretches: list[NDArray[np.int64]]
-) -> tuple[Look, ...]:
-    """Run a certificate over stretches of rows; its look after each of them."""
-    looks = []
+) -> tuple[Gap | None, ...]:
+    """Run a certificate over stretches of rows; the gap after each of them, without a value."""
+    gaps = []
     step = batch.eta.rows_per_block
     for rows in stretches:
         for begin in range(0, len(rows), step):
             certificate.replay(batch, rows[begin : begin + step])
-        looks.append(certificate.look())
-    return tuple(looks)
+        gaps.append(certificate.gap(None))
+    return tuple(gaps)
 
 
 def _engine(policy: Policy, judged_by: Metric, batch: Batch) -> Engine:

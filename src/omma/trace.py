@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._html import html_table
-from omma.certificate import Gap, Look
+from omma.certificate import Gap
 from omma.counts import Counts
 from omma.limits import Limit, LimitStatus, limit_statuses
 from omma.metrics import Metric
@@ -43,7 +43,7 @@ class History:
     # Counts after these rows; where they would take much memory, values were taken on the way.
     _counts: Sequence[Counts] = field(default=(), repr=False)
     _taken: Sequence[list[float]] = field(default=(), repr=False)
-    _looks: tuple[Look, ...] = field(default=(), repr=False)  # what a certificate saw at each
+    _gaps: tuple[Gap | None, ...] = field(default=(), repr=False)  # at each, without a value
 
     @cached_property
     def _table(self) -> NDArray[np.float64]:
@@ -71,8 +71,11 @@ class History:
     def gaps(self) -> tuple[Gap | None, ...]:
         """What could still be gained after ``rows[i]`` rows; empty without ``gap=True``."""
         # Computed only on request: each is compared with the value after as many rows.
-        pairs = zip(self._looks, self.values, strict=False)  # the last look is after all rows
-        return tuple(look(float(value)) for look, value in pairs)
+        pairs = zip(self._gaps, self.values, strict=False)  # the last gap is after all rows
+        return tuple(
+            None if gap is None else replace(gap, value=gap.attainable - float(value))
+            for gap, value in pairs
+        )
 
     @cached_property
     def values(self) -> NDArray[np.float64]:

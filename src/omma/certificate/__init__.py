@@ -23,6 +23,6 @@ without weight are passed over.
 """
 
 from omma.certificate.gap import Gap
-from omma.certificate.live import Certificate, Look
+from omma.certificate.live import Certificate
 
-__all__ = ["Certificate", "Gap", "Look"]
+__all__ = ["Certificate", "Gap"]

@@ -121,7 +121,7 @@ def gap_from(
 
 
 def effective_rows(sums: NDArray[np.float64]) -> float:
-    """The effective number of rows, (Σw)² / Σw²: as many of equal weight tell as much."""
+    """The effective number of rows, (Σw)² / Σw²: as many rows of equal weight are as precise."""
     squares = float(sums[:, SUM_WW].sum())
     return float(sums[:, SUM_W].sum()) ** 2 / squares if squares > 0.0 else 0.0
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,6 @@ SKIPPED = 0.25  # of the rows, at the start
 # look more frequent than they are: with 1, the estimate fell below ψ(C*) on the first 200 rows of
 # a stream with label frequencies near 0.03.
 PRIOR = 0.1
-Look = Callable[[float | None], Gap | None]  # what is known, for values that come later
 HEAVIEST = 1e60  # weight of a row in units: the square of a larger one would overflow
 OF_TANGENTS = ("starts", "unseen", "sums")  # arrays that have a row for each tangent
 # How sums over rows grow with the unit of weights.
@@ -48,7 +46,6 @@ class Certificate:
         self.metric = metric
         has_kink = is_minimum(metric) and metric.concave and not metric.smooth
         self.smooth = smoothed(metric) if has_kink else metric
-        self.k = k
         self.shadow = OMMA(self.smooth, k=k, feedback="estimates", prior=PRIOR)
         self.state = self.shadow.init(m)
         self.weights = np.zeros((3, m))  # of the present tangent, with its intercept
@@ -56,30 +53,27 @@ class Certificate:
         self.rows = 0
         self.next = FIRST  # the number of rows at which the tangent is renewed
         self.unit = 0.0  # the weight that counts as one row; the first row's, then their mean
-        # Of each tangent: the rows before it, what hung on unseen labels then, and its sums.
-        self.starts = [0]
-        self.unseen = [1.0]
+        # For each tangent: the rows before it, the part of the metric that depended on unseen
+        # labels then, and its sums over rows.
+        self.starts = np.zeros(1, dtype=np.int64)
+        self.unseen = np.ones(1)
         self.sums = np.zeros((1, kernel.SUMMED))
-        self._prepare()
 
-    def _prepare(self) -> None:
-        self._engine = self.shadow.engine(self.state)
+    @cached_property
+    def _engine(self) -> Engine:
+        return self.shadow.engine(self.state)
 
     def gap(self, value: float | None) -> Gap | None:
         """The gap to a value; None while there are too few rows."""
-        return self.look()(value)
-
-    def look(self) -> Look:
-        """The present gap as a function of a value that is computed later."""
-        late = np.array(self.starts) >= max(SKIPPED * self.rows, 1.0)
+        late = self.starts >= max(SKIPPED * self.rows, 1.0)
         sums = self.sums[late]
         weight = sums[:, kernel.SUM_W]
         if sums[:, kernel.ROWS_USED].sum() < 2 or weight.sum() <= 0.0:
-            return _no_gap
+            return None
         effective = min(effective_rows(sums), effective_rows(self.sums))
-        unsure = float(weight @ np.array(self.unseen)[late] / weight.sum())
+        unsure = float(weight @ self.unseen[late] / weight.sum())
         unsure = max(unsure - settled(self.metric, self.state), 0.0)
-        return partial(gap_from, self.metric, self.shadow.budget, sums, effective, unsure)
+        return gap_from(self.metric, self.shadow.budget, sums, effective, unsure, value)
 
     def replay(self, batch: Batch, rows: Rows) -> None:
         """Add rows of a batch; rows without weight are skipped."""
@@ -144,7 +138,7 @@ class Certificate:
         if self.rows < self.next:
             return
         self.next = math.ceil(GROWTH * self.rows)
-        # Make the mean weight the unit, so that as many rows are counted as have come.
+        # Make the mean weight the unit, so that weights add up to the number of rows.
         factor = self.rows / float(self.state.totals[N])
         if factor != 1.0:
             self.unit /= factor
@@ -152,8 +146,9 @@ class Certificate:
             self.state.totals[...] *= factor
             self.sums *= factor**SUM_POWERS
         self.weights, self.intercept = tangent(self.smooth, self.state, PRIOR)
-        self.starts.append(self.rows)
-        self.unseen.append(unseen(self.metric, self.state, effective_rows(self.sums)))
+        self.starts = np.append(self.starts, self.rows)
+        hanging = unseen(self.metric, self.state, effective_rows(self.sums))
+        self.unseen = np.append(self.unseen, hanging)
         self.sums = np.vstack((self.sums, np.zeros((1, kernel.SUMMED))))
 
     def _own_arrays(self) -> dict[str, NDArray[Any]]:
@@ -162,8 +157,8 @@ class Certificate:
             "intercept": np.array(self.intercept),
             "place": np.array([self.rows, self.next]),
             "unit": np.array(self.unit),
-            "starts": np.array(self.starts, dtype=np.int64),
-            "unseen": np.array(self.unseen),
+            "starts": self.starts,
+            "unseen": self.unseen,
             "sums": self.sums,
         }
 
@@ -177,7 +172,7 @@ class Certificate:
         return {**shapes, **dict.fromkeys(OF_TANGENTS)}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Continue from what ``arrays`` returned."""
+        """Take over the arrays of such a certificate, after checks."""
         tangents = len(arrays["starts"])
         for name, own in self._own_arrays().items():
             shape = (tangents, *own.shape[1:]) if name in OF_TANGENTS else own.shape
@@ -190,22 +185,13 @@ class Certificate:
         self.weights = np.array(arrays["weights"], dtype=np.float64)
         self.intercept, self.unit = float(arrays["intercept"]), float(arrays["unit"])
         self.rows, self.next = rows, following
-        self.starts = [int(start) for start in arrays["starts"]]
-        self.unseen = [float(share) for share in arrays["unseen"]]
+        self.starts = np.array(arrays["starts"], dtype=np.int64)
+        self.unseen = np.array(arrays["unseen"], dtype=np.float64)
         self.sums = np.array(arrays["sums"], dtype=np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Compiled parts are made again.
-        parts = self.__dict__.items()
-        return {name: part for name, part in parts if name != "_engine"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._prepare()
-
-
-def _no_gap(value: float | None) -> None:
-    """The gap to any value while there are too few rows."""
+        # An engine cannot be pickled, and is made again.
+        return {name: part for name, part in vars(self).items() if name != "_engine"}
 
 
 def check_metric(owner: str, metric: Metric) -> None:

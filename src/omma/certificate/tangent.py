@@ -24,8 +24,8 @@ from omma.state import State
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Lines are taken at multiples of this, so that what is left of n is exactly zero where it should
-# be, and not at 0 or 1 themselves, where some rates jump.
+# Lines are taken at multiples of this power of two, so that differences of counts that should be
+# zero are exactly zero; and not at 0 or 1, where some rates jump.
 STEP = 2.0**-17
 ONE_IS_ENOUGH = ("gmean", "hmean", "min_recall")  # of classes: zero where one recall is
 
@@ -55,7 +55,7 @@ def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.floa
 
 def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float64], float]:
     """The tangent where the prior is added to every label."""
-    slope, offset = Engine(metric.scaled_plan(prior), state).gradient()
+    slope, offset = Engine(metric.plan(prior=prior, exact=True), state).gradient()
     weights = np.stack((slope, offset, by_positive(metric, state, prior)))
     if is_minimum(metric):  # it is as high as the mixture of the rates
         high = float(
@@ -71,7 +71,7 @@ def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float6
 def _with_settled(
     metric: Metric, state: State, prior: float, never: Mask, always: Mask
 ) -> tuple[NDArray[np.float64], float]:
-    """Of a metric of labels: settled ones are a line in how often they are predicted."""
+    """The tangent of a metric of labels; it is exact in how often settled ones are predicted."""
     open_labels = ~(never | always)
     if open_labels.all():
         return plain(metric, state, prior)
@@ -96,13 +96,13 @@ def _with_settled(
 def _with_absent(
     metric: OverClasses, state: State, prior: float, never: Mask
 ) -> tuple[NDArray[np.float64], float]:
-    """Of a metric of classes: the recall of a class that never occurs is zero."""
+    """The tangent of a metric of classes; a class that never occurs has a recall of zero."""
     if never.all() or (metric.kind in ONE_IS_ENOUGH and never.any()):
         return np.zeros((3, state.m)), 0.0
     if not never.any() or metric.kind not in ("balanced_accuracy", "qmean"):
         return plain(metric, state, prior)
     missed = state.copy()
-    missed.cells[TP, never] = -prior  # what the prior adds, so that nothing of it is found
+    missed.cells[TP, never] = -prior  # cancels the prior: no true positives
     weights, intercept = plain(metric, missed, prior)
     intercept += float((weights * with_prior(missed, prior))[:, never].sum())
     weights[:, never] = 0.0
@@ -116,14 +116,14 @@ def with_prior(state: State, prior: float) -> NDArray[np.float64]:
 
 
 def by_positive(metric: Metric, state: State, prior: float) -> Vector:
-    """The derivative by each label's frequency, of which only differences matter for classes."""
+    """Derivatives by label frequencies; for classes, only their differences matter."""
     if not isinstance(metric, OverClasses) or metric.kind in ("accuracy", "balanced_accuracy"):
         out, cells = np.zeros(state.m), np.ascontiguousarray(state.cells)
         kernel.by_positive(for_values(metric.term()), prior, cells, state.totals, out)
         return out
     tp, predicted, positive = with_prior(state, prior)
     if not metric.single_label:  # a mean of recalls tp / positive
-        slope, _ = Engine(metric.scaled_plan(prior), state).gradient()
+        slope, _ = Engine(metric.plan(prior=prior, exact=True), state).gradient()
         return -slope * tp / np.maximum(positive, 1e-300)  # type: ignore[no-any-return]
     # kappa and mcc in shares of all rows with a class: right − chance over 1 − chance, or over a
     # root of 1 − Σ predicted² and 1 − Σ positive².
@@ -146,7 +146,7 @@ def never_and_always(state: State) -> tuple[Mask, Mask]:
 def line_of(label: LabelMetric, occurs: float, predicted: Any) -> tuple[Vector, Vector]:
     """Slope and intercept by the fraction predicted, of labels that occur never (0) or always (1).
 
-    Those that always occur are there whenever they are predicted.
+    Each prediction of a label that always occurs is a true positive.
     """
     near = np.clip(STEP * np.round(predicted / STEP), 2.0 * STEP, 1.0 - 2.0 * STEP)
     points, place = np.unique(near, return_inverse=True)

@@ -14,8 +14,8 @@ from omma._validate import check_choice
 from omma.counts import Counts
 from omma.kernels import objectives as kinds
 from omma.kernels.layout import EPSILON, SUMS
-from omma.metrics.base import NO_MATRIX, Metric, divide
-from omma.metrics.binary import MEANS, RECALL, LabelMetric, Minimum, Smoothing, mean_of
+from omma.metrics.base import Metric, divide
+from omma.metrics.binary import MEANS, RECALL, UNSMOOTHED, LabelMetric, Minimum, Smoothing, mean_of
 
 Terms = tuple[tuple[float, Metric], ...]
 
@@ -26,7 +26,7 @@ class OverLabels(Metric):
 
     of: LabelMetric
     average: ClassVar[str]
-    template: ClassVar[str]  # what it makes of the formula of one label
+    template: ClassVar[str]  # of the formula, around that of one label
 
     def __post_init__(self) -> None:
         of = self.of
@@ -48,12 +48,6 @@ class OverLabels(Metric):
     def compiles(self) -> bool:
         return self.of.compiles
 
-    def of_labels(self, counts: Counts, zero_division: float = 0.0) -> NDArray[np.float64]:
-        """The metric of each label, before averaging."""
-        self.check_counts(counts)
-        cells = (counts.tp, counts.predicted, counts.positive, counts.n)
-        return self.of.of_cells(*cells, zero_division)
-
     def to_json(self) -> Any:
         return {self.average: self.of.to_json()}
 
@@ -73,9 +67,8 @@ class Macro(OverLabels):
     def values(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
-        # Macro-ψ of the paper's Section 2: (1/m) Σ ψ(C_j). A label of 0/0 stays in the mean.
-        of_labels = self.of.of_cells(tp, predicted, positive, n[..., np.newaxis], zero_division)
-        return of_labels.mean(axis=-1)  # type: ignore[no-any-return]
+        # Macro-ψ of the paper's Section 2, as of one label: the mean over all.
+        return self.of.values(tp, predicted, positive, n, zero_division)
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
         return self.of.term(weight, exact)
@@ -148,20 +141,21 @@ class OverClasses(Metric):
     """
 
     kind: str
-    smoothing: Smoothing | None = None
+    smoothing: Smoothing = UNSMOOTHED
 
     def __post_init__(self) -> None:
         check_choice("over_classes", "kind", self.kind, tuple(KINDS))
         name, kind, smoothing = f"multiclass_{self.kind}", KINDS[self.kind], self.smoothing
         self._set(
-            name=name if smoothing is None else f"smoothed_{name}",
+            name=f"smoothed_{name}" if smoothing else name,
             formula=kind.formula,
             concave=kind.concave,
-            smooth=kind.smooth or smoothing is not None,
+            smooth=kind.smooth or bool(smoothing),
             linear=kind.linear,
             linear_fractional=kind.linear or self.kind == "kappa",
             multiclass=True,
             single_label=self.kind in ("mcc", "kappa"),
+            sums=SUMS if self.kind == "accuracy" else 0,
             __doc__=f"{name}: {kind.formula}",
         )
 
@@ -197,24 +191,17 @@ class OverClasses(Metric):
         if self.kind == "balanced_accuracy":
             return kinds.MacroTerm(weight, recall)
         if self.kind == "min_recall":
-            gamma = (0.0, 0.0) if self.smoothing is None else self.smoothing.numbers
-            return kinds.Smallest(weight, recall, *gamma)
+            return kinds.Smallest(weight, recall, *self.smoothing.numbers)
         if self.kind == "kappa":
             return kinds.Kappa(weight, EPSILON)
         if self.kind == "mcc":
             return kinds.ClassCorrelation(weight, EPSILON)
-        # What is common to all classes is a positive factor: it does not change their ranking, and
-        # is left out unless the derivatives themselves are asked for.
+        # A positive factor that all classes share does not change their ranking. It is left out
+        # unless the derivatives themselves are needed.
         mean = MEANS[KINDS[self.kind].mean](EPSILON)
         return (kinds.WeighedClasses if exact else kinds.Classes)(weight, mean, recall)
 
-    @property
-    def sums(self) -> int:
-        return SUMS if self.kind == "accuracy" else 0
-
     def to_json(self) -> Any:
-        if self.smoothing is None:
-            return self.name
         return self.smoothing.to_json(f"multiclass_{self.kind}")
 
 
@@ -297,6 +284,8 @@ class Sum(Metric):
                 "in omma.metrics.macro or omma.metrics.micro"
             )
         linear = all(metric.linear for metric in parts)
+        # Gains η @ matrix are linear in the matrix: those of several costs add up.
+        matrices = [weight * part.matrix for weight, part in flat if part.needs_matrix]
         self._set(
             terms=tuple(flat),
             name=self._join(flat, [metric.name for metric in parts]),
@@ -308,7 +297,8 @@ class Sum(Metric):
             binary=all(metric.binary for metric in parts),
             multiclass=any(metric.multiclass for metric in parts),
             single_label=any(metric.single_label for metric in parts),
-            needs_matrix=any(metric.needs_matrix for metric in parts),
+            matrix=np.sum(matrices, axis=0) if matrices else None,
+            sums=max((metric.sums for metric in parts), default=0),
         )
 
     @property
@@ -349,23 +339,13 @@ class Sum(Metric):
         parts = [
             metric.term(weight * factor, exact)
             for factor, metric in self.terms
-            if not len(metric.matrix)
+            if not metric.needs_matrix
         ]
         return reduce(kinds.SumOfTerms, parts) if parts else kinds.Nothing(0.0)
 
     @property
     def compiles(self) -> bool:
         return all(metric.compiles for _, metric in self.terms)
-
-    @property
-    def matrix(self) -> NDArray[np.float64]:
-        # Gains η @ matrix are linear in the matrix: those of several costs add up.
-        parts = [weight * metric.matrix for weight, metric in self.terms if len(metric.matrix)]
-        return np.sum(parts, axis=0) if parts else NO_MATRIX
-
-    @property
-    def sums(self) -> int:
-        return max((metric.sums for _, metric in self.terms), default=0)
 
     def to_json(self) -> Any:
         return {"sum": [[weight, metric.to_json()] for weight, metric in self.terms]}

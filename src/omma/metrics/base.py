@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from omma.metrics.binary import LabelMetric
 
 Vector = NDArray[np.float64]
-NO_MATRIX = np.empty((0, 0))
 
 
 # Metrics of one label that mean something else over classes: their averages are other numbers.
@@ -56,7 +55,8 @@ class Metric(ABC):
     binary: bool = False
     multiclass: bool = False
     single_label: bool = False
-    needs_matrix: bool = False
+    matrix: Any = None  # the gain of predicting j where i is true, for metrics with costs
+    sums: int = 0  # SUMS where the kernels have to keep sums over labels
     # Assumption 4.1 of the paper asks for concave and smooth metrics; these say which are.
     concave: bool = False
     smooth: bool = False
@@ -64,7 +64,7 @@ class Metric(ABC):
     linear_fractional: bool = False
 
     def _set(self, **traits: Any) -> None:
-        """Set the traits that follow from what a metric is made of, while it is made."""
+        """Set traits of a frozen metric, in its ``__post_init__``."""
         for name, value in traits.items():
             object.__setattr__(self, name, value)
 
@@ -91,9 +91,9 @@ class Metric(ABC):
         """The metric as JSON, for ``metric_from_json``."""
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
-        """The metric as the kernels know it, a multiple of it where it is part of a sum.
+        """The metric in the form that kernels read, times its ``weight`` where it is part of a sum.
 
-        ``exact`` asks for derivatives, not only for numbers in proportion to them.
+        ``exact`` asks for derivatives, not only for numbers proportional to them.
         """
         return Nothing(0.0)
 
@@ -103,9 +103,9 @@ class Metric(ABC):
         return True
 
     @property
-    def matrix(self) -> NDArray[np.float64]:
-        """The gain of predicting j where i is true; empty for metrics without costs."""
-        return NO_MATRIX
+    def needs_matrix(self) -> bool:
+        """Whether it looks at pairs of classes; it is then one of classes, with one label a row."""
+        return self.matrix is not None
 
     @property
     def per_label(self) -> LabelMetric | None:
@@ -116,11 +116,6 @@ class Metric(ABC):
     def parts(self) -> tuple[tuple[float, Metric], ...]:
         """The metrics that a sum adds up, each with its factor; of others, the metric itself."""
         return ((1.0, self),)
-
-    @property
-    def sums(self) -> int:
-        """SUMS where the kernels have to keep sums over labels, else 0."""
-        return 0
 
     def check_labels(self, m: int) -> None:
         """Refuse a number of labels that the metric has no meaning for."""
@@ -146,12 +141,22 @@ class Metric(ABC):
             raise ValueError(f"counts of {self.name} must hold at least one row, got none")
 
     def plan(
-        self, *, k: int | None, prior: float, soft: bool = False, epsilon: float = EPSILON
+        self,
+        *,
+        k: int | None = None,
+        prior: float,
+        soft: bool = False,
+        epsilon: float = EPSILON,
+        exact: bool = False,
     ) -> Plan:
-        """The metric as a plan: a rule that follows its counts."""
+        """The metric as a plan: a rule that follows its counts.
+
+        Where only decisions matter, weights may leave out positive factors; ``exact`` ones are the
+        derivatives themselves.
+        """
         # A matrix of costs gives gains η @ matrix; the rest of the metric is its term.
-        matrix = self.matrix if len(self.matrix) else None
-        return Plan(k, with_epsilon(self.term(), epsilon), matrix, prior, soft, self.sums)
+        term = with_epsilon(self.term(exact=exact), epsilon)
+        return Plan(k, term, self.matrix, prior, soft, self.sums)
 
     def gradient(
         self, counts: Counts, prior: float = 0.0, *, epsilon: float = EPSILON
@@ -171,18 +176,11 @@ class Metric(ABC):
         check_number(f"{self.name}.gradient", "prior", prior, low=0.0)
         check_number(f"{self.name}.gradient", "epsilon", epsilon, low=0.0, strict=True)
         self.check_labels(counts.m)
-        if len(self.matrix):
+        if self.needs_matrix:
             raise TypeError(f"{self.name} has a matrix of gains, not a slope and an offset")
         # α and −β of the paper's Eq. (5): the cost-sensitive form of Eq. (3).
-        return Engine(self.scaled_plan(prior, epsilon), state_of(counts)).gradient()
-
-    def scaled_plan(self, prior: float, epsilon: float = EPSILON) -> Plan:
-        """A plan whose weights are the derivatives themselves.
-
-        Plans that only decide may leave out positive factors.
-        """
-        term = with_epsilon(self.term(exact=True), epsilon)
-        return Plan(None, term, None, prior, False, self.sums)
+        plan = self.plan(prior=prior, epsilon=epsilon, exact=True)
+        return Engine(plan, state_of(counts)).gradient()
 
     def score(
         self,

@@ -54,7 +54,7 @@ class Rate:
 
     @cached_property
     def kind(self) -> kinds.Ratio:
-        """The rate as the kernels know it."""
+        """The rate in the form that kernels read."""
         over, under = (tuple(map(float, form)) for form in (self.over, self.under))
         return kinds.Ratio(over, under, EPSILON)  # type: ignore[arg-type]
 
@@ -91,20 +91,22 @@ class LabelMetric(Metric):
     @property
     @abstractmethod
     def kind(self) -> Any:
-        """The metric of one label as the kernels know it."""
+        """The metric of one label in the form that kernels read."""
 
     @property
     def per_label(self) -> LabelMetric:
         return self
 
+    # One label is a macro average over one: macro-ψ of the paper's Section 2 is (1/m) Σ ψ(C_j).
+
     def values(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
     ) -> NDArray[np.float64]:
-        of_label = self.of_cells(tp, predicted, positive, n[..., np.newaxis], zero_division)
-        return of_label[..., 0]
+        # A label of 0/0 stays in the mean.
+        of_labels = self.of_cells(tp, predicted, positive, n[..., np.newaxis], zero_division)
+        return of_labels.mean(axis=-1)  # type: ignore[no-any-return]
 
     def term(self, weight: float = 1.0, exact: bool = False) -> Any:
-        # One label is a macro average over one.
         return kinds.MacroTerm(float(weight), self.kind)
 
 
@@ -125,7 +127,7 @@ class Binary(LabelMetric):
     smooth: bool = False
     linear: bool = False
     linear_fractional: bool = False
-    spec: Any = field(default=None, hash=False)  # what it is saved as, where not its name
+    spec: Any = field(default=None, hash=False)  # its JSON, if that is not its name
 
     def __post_init__(self) -> None:
         self._set(__doc__=f"{self.name}: {self.formula}")
@@ -172,12 +174,15 @@ def mean_of(mean: str, rates: NDArray[np.float64]) -> NDArray[np.float64]:
 class Smoothing:
     """How a minimum is smoothed where a gradient is taken; made by ``omma.metrics.smoothed``.
 
-    ``gamma`` is a number, or None for the best bound of the paper at ``rows`` rows, or at those
-    seen so far where ``rows`` is None.
+    ``gamma`` is a number, 0 for none, or None for the best bound of the paper at ``rows`` rows, or
+    at those seen so far where ``rows`` is None.
     """
 
     gamma: float | None = None
     rows: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.gamma != 0.0
 
     # Kernels take numbers alone: no γ is −1 there, and no number of rows is 0.
     @property
@@ -186,8 +191,11 @@ class Smoothing:
         return -1.0 if self.gamma is None else float(self.gamma), float(self.rows or 0)
 
     def to_json(self, metric: Any) -> Any:
-        """A smoothed metric as JSON."""
-        return {"smoothed": metric, "gamma": self.gamma, "rows": self.rows}
+        """The metric with this smoothing as JSON."""
+        return {"smoothed": metric, "gamma": self.gamma, "rows": self.rows} if self else metric
+
+
+UNSMOOTHED = Smoothing(0.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,27 +207,25 @@ class Minimum(LabelMetric):
     name: str
     names: tuple[str, str]
     rates: tuple[Rate, Rate]
-    smoothing: Smoothing | None = None
+    smoothing: Smoothing = UNSMOOTHED
 
     def __post_init__(self) -> None:
         self._set(
             formula=f"min({self.names[0]}, {self.names[1]})",
             # A minimum of linear functions is concave: denominators that no decision changes.
             concave=all(not (rate.under[0] or rate.under[1]) for rate in self.rates),
-            smooth=self.smoothing is not None,
+            smooth=bool(self.smoothing),
         )
 
     @property
     def kind(self) -> Any:
         first, second = self.rates
-        gamma = (0.0, 0.0) if self.smoothing is None else self.smoothing.numbers
-        return kinds.Smaller(first.kind, second.kind, *gamma)
+        return kinds.Smaller(first.kind, second.kind, *self.smoothing.numbers)
 
     def to_json(self) -> Any:
-        if self.rates == (RECALL, SPECIFICITY) and self.smoothing is None:
-            return self.name
+        if self.rates == (RECALL, SPECIFICITY) and not self.smoothing:
+            return self.name  # which the catalogue has
         parts = [
             [name, rate.over, rate.under] for name, rate in zip(self.names, self.rates, strict=True)
         ]
-        saved: Any = {"minimum": parts}
-        return saved if self.smoothing is None else self.smoothing.to_json(saved)
+        return self.smoothing.to_json({"minimum": parts})

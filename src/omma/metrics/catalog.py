@@ -112,10 +112,15 @@ _BINARY: dict[str, LabelMetric] = {
 }
 # Shares of all rows, which a minimum may be of.
 _FRACTIONS = {
-    "tp": Rate((1, 0, 0, 0), (0, 0, 0, 1)),
-    "tn": Rate((1, -1, -1, 1), (0, 0, 0, 1)),
+    "tp": Binary("tp", "tp / n", "rate", Rate((1, 0, 0, 0), (0, 0, 0, 1)), **LINEAR),
+    "tn": Binary("tn", "tn / n", "rate", Rate((1, -1, -1, 1), (0, 0, 0, 1)), **LINEAR),
 }
-WEIGHTED = ("precision", "recall", "f1", "jaccard")  # what people weigh by how often labels occur
+WEIGHTED = (
+    "precision",
+    "recall",
+    "f1",
+    "jaccard",
+)  # often weighted by label frequency
 _CATALOG: dict[str, Metric] = {
     **_BINARY,
     **{f"macro_{name}": Macro(metric) for name, metric in _BINARY.items()},
@@ -217,22 +222,18 @@ def minimum(first: LabelMetric | str, second: LabelMetric | str) -> Minimum:
     >>> macro(minimum("tp", "tn"))
     <metric macro_min_tp_tn>
     """
-    # Only rates have the linear forms that smoothing needs.
     names, rates = [], []
     for part in (first, second):
-        rate = _BINARY.get(part, part) if isinstance(part, str) else part
-        if isinstance(part, str) and part in _FRACTIONS:
-            names.append(part)
-            rates.append(_FRACTIONS[part])
-        elif isinstance(rate, Binary) and rate.rate is not None:
-            names.append(rate.name)
-            rates.append(rate.rate)
-        else:
+        of_label = {**_BINARY, **_FRACTIONS}.get(part, part) if isinstance(part, str) else part
+        # Only rates have the linear forms that smoothing needs.
+        if not isinstance(of_label, Binary) or of_label.rate is None:
             raise TypeError(
                 "a part of minimum must be a rate of one label, such as 'recall', "
                 f"omma.metrics.fbeta(2), 'tp' or 'tn', got {shown(part)}"
             )
-    return Minimum("_".join(["min", *names]), (names[0], names[1]), (rates[0], rates[1]))
+        names.append(of_label.name)
+        rates.append(of_label.rate)
+    return Minimum(f"min_{names[0]}_{names[1]}", (names[0], names[1]), (rates[0], rates[1]))
 
 
 def smoothed(
@@ -314,7 +315,7 @@ def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
     """
     metric.check_labels(counts.m)
     # Smoothing, prior and ε are added by compiled code alone.
-    if len(metric.matrix) or not metric.compiles:
+    if metric.needs_matrix or not metric.compiles:
         return metric.value(counts)
     return value_at(metric, state_of(counts), prior)
 

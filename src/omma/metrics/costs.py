@@ -20,16 +20,16 @@ class Costs(Metric):
     """The average gain of a prediction; made by ``omma.metrics.costs``."""
 
     formula = "Σ over (true i, predicted j) of matrix[i, j] · C[i, j]"
-    needs_matrix = multiclass = single_label = True
+    multiclass = single_label = True
     concave = smooth = linear = linear_fractional = True
 
-    worth: NDArray[np.float64]
+    matrix: NDArray[np.float64]
     name: str = "costs"
 
     def check_labels(self, m: int) -> None:
-        if m != len(self.worth):
+        if m != len(self.matrix):
             raise ValueError(
-                f"{self.name} has a matrix for {len(self.worth)} classes, got {m} columns"
+                f"{self.name} has a matrix for {len(self.matrix)} classes, got {m} columns"
             )
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
@@ -40,7 +40,7 @@ class Costs(Metric):
                 f"{self.name} needs counts of class pairs: make them by "
                 "Counts.from_labels(…, matrix=True) or Counts.from_confusion"
             )
-        return float((self.worth * counts.matrix).sum() / counts.n)
+        return float((self.matrix * counts.matrix).sum() / counts.n)
 
     def values(
         self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float = 0.0
@@ -48,18 +48,14 @@ class Costs(Metric):
         """Zero: the worth of pairs of classes is no function of these counts."""
         return np.zeros(np.shape(n))
 
-    @property
-    def matrix(self) -> NDArray[np.float64]:
-        return self.worth
-
     def to_json(self) -> Any:
-        return {"costs": self.worth.tolist(), "name": self.name}
+        return {"costs": self.matrix.tolist(), "name": self.name}
 
     def __eq__(self, metric: object) -> bool:
-        return isinstance(metric, Costs) and np.array_equal(self.worth, metric.worth)
+        return isinstance(metric, Costs) and np.array_equal(self.matrix, metric.matrix)
 
     def __hash__(self) -> int:
-        return hash(self.worth.tobytes())
+        return hash(self.matrix.tobytes())
 
 
 def costs(matrix: ArrayLike, *, name: str = "costs") -> Costs:
@@ -188,13 +184,12 @@ class RowCosts:
         return float(alarms.sum() + misses.sum())
 
     def _check_shape(self, name: str, values: NDArray[np.generic]) -> None:
-        """Refuse costs that do not fit what they are for."""
-        shape = self.thresholds.shape
+        """Refuse costs whose shape does not fit these values."""
+        thresholds = self.thresholds
         try:
-            fits = np.broadcast_shapes(shape, values.shape) == values.shape
+            np.broadcast_to(thresholds, values.shape)
         except ValueError:
-            fits = False
-        if not fits:
             raise ValueError(
-                f"costs of RowCosts must fit the shape of {name}, {values.shape}, got {shape}"
-            )
+                f"costs of RowCosts must fit the shape of {name}, {values.shape}, got "
+                f"{thresholds.shape}"
+            ) from None

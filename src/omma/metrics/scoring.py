@@ -1,6 +1,6 @@
 """Scores of predictions against true labels: indicators, classes, text or label sets.
 
-Here, too, is what a metric can be at all: its range.
+Also the range of the values that a metric can have.
 """
 
 import math
@@ -49,20 +49,18 @@ def score_of(
         _refuse(owner, "pos_label", pos_label, "a metric of many labels")
         if metric.needs_matrix and labels is None and n_labels is None:
             labels = _all_ids(len(metric.matrix), pair)
-        every_class = metric.multiclass or metric.needs_matrix
         pair = class_indicators(
-            owner, *pair, labels=labels, n_labels=n_labels, outside=not every_class
+            owner, *pair, labels=labels, n_labels=n_labels, outside=not metric.multiclass
         )
         width = None
     # One class a row is known or it is not: no row may be labelled in part.
-    one_class = metric.multiclass or metric.single_label
-    whole = f"for {metric.name}, which is about one class a row" if one_class else ""
+    whole = f"for {metric.name}, which is about one class a row" if metric.multiclass else ""
     cells = confusion_of(*pair, sample_weight, width, matrix=metric.needs_matrix, whole=whole)
     return value_with(metric, Counts(*cells), float(zero_division))
 
 
 def _as_vectors(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """A column beside a vector, or one of text, as a vector: what frame[["target"]] is."""
+    """A column beside a vector, or a column of text, as a vector; frame[["target"]] is one."""
 
     def is_column(y: Any) -> bool:
         return not sparse.issparse(y) and len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1
@@ -116,7 +114,7 @@ def _one_label(metric: Metric, owner: str, pair: tuple[Any, Any], pos_label: Any
 
 
 def _all_ids(m: int, pair: tuple[Any, Any]) -> Any:
-    """All ids of m classes, where that is what the vectors hold: a table goes by their place."""
+    """All ids of m classes, if the vectors hold only these: a matrix has classes by their place."""
     arrays = [np.asarray(open_table("score", "y", y).values) for y in pair]
     fits = all(y.dtype.kind in "fiub" and np.isin(y, np.arange(m)).all() for y in arrays)
     return range(m) if fits else None
@@ -143,23 +141,22 @@ def value_skipping(metric: Metric, counts: Counts) -> float:
     Where nothing is left, it is NaN.
 
     >>> import omma
-    >>> counts = omma.Counts([0, 3], [0, 4], [0, 4], 10)  # the first label never comes
+    >>> counts = omma.Counts([0, 3], [0, 4], [0, 4], 10)  # the first label never occurs
     >>> macro_f1 = omma.metric("macro_f1")
     >>> macro_f1.value(counts), value_skipping(macro_f1, counts)
     (0.375, 0.75)
     """
     if isinstance(metric, Sum):
         return float(sum(weight * value_skipping(part, counts) for weight, part in metric.parts))
+    metric.check_counts(counts)
+    cells = (counts.tp, counts.predicted, counts.positive, counts.n)
     # A rate is 0/0 if its value changes with ``zero_division``.
     if isinstance(metric, Macro):
-        mean = "arithmetic"
-        low, high = (metric.of_labels(counts, worth) for worth in (0.0, 1.0))
+        mean, low, high = "arithmetic", *(metric.of.of_cells(*cells, to) for to in (0.0, 1.0))
     elif isinstance(metric, OverClasses) and metric.kind not in ("accuracy", "mcc", "kappa"):
-        metric.check_counts(counts)
-        mean, cells = KINDS[metric.kind].mean, (counts.tp, counts.predicted, counts.positive)
-        low, high = (RECALL.of(*cells, counts.n, worth) for worth in (0.0, 1.0))
+        mean, low, high = KINDS[metric.kind].mean, *(RECALL.of(*cells, to) for to in (0.0, 1.0))
     else:
-        mean, low, high = "rate", *(np.array([metric.value(counts, worth)]) for worth in (0.0, 1.0))
+        mean, low, high = "rate", *(np.array([metric.value(counts, to)]) for to in (0.0, 1.0))
     defined = low[low == high]
     if len(defined) < 2:
         return float(defined[0]) if len(defined) else math.nan
@@ -181,7 +178,7 @@ def value_range(metric: Metric) -> tuple[float, float]:
         ends = [sorted((weight * low, weight * high)) for weight, (low, high) in parts]
         return sum(low for low, _ in ends), sum(high for _, high in ends)
     if isinstance(metric, Costs):
-        return float(metric.worth.min()), float(metric.worth.max())
+        return float(metric.matrix.min()), float(metric.matrix.max())
     of = getattr(metric, "of", metric)  # a mean over labels has the range of a label's metric
     if not isinstance(of, Binary | Minimum | OverClasses):
         return -math.inf, math.inf  # of a metric that a user wrote

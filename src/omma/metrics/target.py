@@ -59,8 +59,8 @@ def parse_target(text: Any, known: Collection[str] | None = None) -> Target:
     """A metric's name in omma's spelling, and the budget after an @.
 
     scikit-learn's spellings are understood, such as "f1_macro" or "matthews_corrcoef". A name that
-    nobody knows (by default the catalogue does) is returned as it is, for ``omma.metric`` to say
-    what it looks like.
+    is not in ``known`` (default: the catalogue) is returned as it is; ``omma.metric`` then suggests
+    similar ones.
 
     >>> parse_target("macro_f1@3")
     Target(name='macro_f1', k=3)

@@ -51,7 +51,7 @@ class Auto(OMMA):
     True
     """
 
-    SMOOTHS_MINIMA: ClassVar[bool] = True
+    FOLLOWS_KINKS: ClassVar[bool] = False
 
     # Options of OMMA that have one value here.
     feedback: Feedback = field(default="both", init=False)

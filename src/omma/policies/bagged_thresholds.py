@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 
 from omma.counts import Counts
 from omma.metrics import LabelMetric, Macro, Metric
-from omma.policies.auto import Auto
 from omma.policies.omma import OMMA
 from omma.policies.thresholds import (
     Floats,
     Ints,
     RankedLabel,
-    metric_of_label,
     ranked_labels,
     threshold_rule,
 )
@@ -37,12 +35,12 @@ CANDIDATES = 500  # cuts tried from either end of the ranks, at most: dense wher
 BLOCK = 2_000_000  # weights of bootstrap samples in memory at a time
 
 
-def learns_from_labels(policy: OMMA | Auto) -> bool:
+def learns_from_labels(policy: OMMA) -> bool:
     """Whether a policy may be tuned on labels, and its metric be computed at many cells."""
     return policy.feedback != "estimates" and policy.objective.compiles
 
 
-def has_cuts(policy: OMMA | Auto) -> bool:
+def has_cuts(policy: OMMA) -> bool:
     """Whether each label has its own threshold; a budget ranks a row's labels instead."""
     no_budget = policy.budget is None and policy.at_most is None
     by_label = isinstance(policy.objective, Macro | LabelMetric)
@@ -51,9 +49,9 @@ def has_cuts(policy: OMMA | Auto) -> bool:
 
 @dataclass(frozen=True)
 class CutTask:
-    """Labels that are decided by a cut each, and the metric as a mean over them.
+    """Labels, each decided by a cut, and the metric as a mean over them.
 
-    ``two_classes`` says that there are two classes, of which the second is ranked.
+    With ``two_classes``, the only ranked label is the second of two classes.
     """
 
     labels: list[RankedLabel]
@@ -62,8 +60,8 @@ class CutTask:
     two_classes: bool = False
 
     @classmethod
-    def of(cls, policy: OMMA | Auto, sample: Batch) -> CutTask | None:
-        """Rank the sample; None where cuts do not make a rule of the policy."""
+    def of(cls, policy: OMMA, sample: Batch) -> CutTask | None:
+        """Rank the sample; None where the rules of the policy are not cuts."""
         metric, weight = policy.objective, sample.row_weights
         if has_cuts(policy):
             return cls(list(ranked_labels(sample, range(sample.m))), weight, metric)
@@ -75,10 +73,11 @@ class CutTask:
     def values(self, cells: Floats) -> Floats:
         """The metric at cells (tp, predicted, positive, n) of one label, of shape (4, ...)."""
         if not self.two_classes:
-            return metric_of_label(self.metric).of_cells(*cells)
+            assert self.metric.per_label is not None
+            return self.metric.per_label.of_cells(*cells)
         tp, predicted, positive = both_classes(cells)
         values = self.metric.values(tp, predicted, positive, cells[3])
-        if self.metric.needs_matrix:  # its worth is linear in the counts of pairs, and comes on top
+        if self.metric.needs_matrix:  # gains of pairs of classes are added, linear in their counts
             worth = np.einsum("ij,ij...->...", self.metric.matrix, class_pairs(cells))
             values = values + worth / cells[3]
         return values
@@ -91,7 +90,7 @@ class CutTask:
         return Counts(tp, predicted, positive, float(cells[0, 3]), pairs)
 
     def rule(self, predicted: Floats) -> Rule:
-        """The rule that predicts so many rows of each label."""
+        """The rule that predicts this number of rows of each label."""
         pairs = zip(self.labels, predicted.tolist(), strict=True)
         thresholds = np.array([label.threshold(count) for label, count in pairs])
         if self.two_classes:  # p + 1 − 2·threshold > 1 − p; no threshold is above 1
@@ -115,7 +114,7 @@ def both_classes(cells: Floats) -> Floats:
 
 
 def bagged_rule(
-    policy: OMMA | Auto,
+    policy: OMMA,
     sample: Batch,
     calibrated: Rule,
     seed: int,
@@ -123,10 +122,9 @@ def bagged_rule(
 ) -> Rule:
     """The rule of cuts averaged over bootstrap samples.
 
-    It is ``calibrated``, the rule made of probabilities, where labels are not decided by cuts, or
-    where no cuts are better on the sample.
+    Where labels are not decided by cuts, or where no cuts are better on the sample, it returns
+    ``calibrated``, the rule made of probabilities.
     """
-    # Where cuts are not better even on the sample itself, resampling cannot help.
     task = CutTask.of(policy, sample)
     if task is None:
         return calibrated
@@ -138,6 +136,7 @@ def bagged_rule(
         tuned, stands = (value(task.counts(of_labels)) for of_labels in cells)
         return tuned > stands
 
+    # If cuts are not better even on the sample itself, resampling cannot help.
     _, (on_sample, _) = resample(task, standing, np.ones((1, sample.n), dtype=np.uint8))
     if not is_better(on_sample):
         return calibrated
@@ -159,10 +158,11 @@ def bootstrap_samples(n: int, seed: int) -> NDArray[np.uint8]:
 
 
 def resample(task: CutTask, standing: Ints, times: NDArray[np.uint8]) -> tuple[Ints, Floats]:
-    """Find the best cut of each label in each bootstrap sample, beside a standing one.
+    """Find the best cut of each label in each bootstrap sample, and compare it with a fixed one.
 
-    Returns how many rows each best cut predicts, of shape (labels, samples); and cells summed over
-    samples, of shape (2, 2, labels, 4): in the bag and out of it, by best and by standing cuts.
+    ``standing`` is the fixed cut of each label. Returns the number of rows that each best cut
+    predicts, of shape (labels, samples), and cells summed over samples, of shape (2, 2, labels, 4):
+    in the bag and out of it, by the best and by the fixed cuts.
     """
     predicted = np.empty((len(task.labels), len(times)), dtype=np.int64)
     sums = np.zeros((2, 2, len(task.labels), 4))
@@ -176,7 +176,7 @@ def resample(task: CutTask, standing: Ints, times: NDArray[np.uint8]) -> tuple[I
             in_bag = label.cells(cuts, drawn * task.weight)
             out_of_bag = label.cells(cuts, (drawn == 0) * task.weight)
             best = np.nan_to_num(task.values(in_bag), nan=-np.inf).argmax(axis=1)
-            # A sample without the label, or with nothing else, tells nothing.
+            # A sample in which the label never or always occurs has no best cut.
             positive, n = in_bag[2, :, 0], in_bag[3, :, 0]
             best = np.where((positive > 0) & (positive < n), best, place)
             predicted[j, start : start + block] = cuts[best]
@@ -188,7 +188,7 @@ def resample(task: CutTask, standing: Ints, times: NDArray[np.uint8]) -> tuple[I
 
 
 def candidate_cuts(label: RankedLabel, standing: int) -> Ints:
-    """Cuts to try: all there are, or so many that steps are about one per cent."""
+    """Cuts to try: all cuts, or where there are many, cuts in steps of about one per cent."""
     cuts = label.cuts
     if len(cuts) > 2 * CANDIDATES:
         steps = np.unique(np.geomspace(1, len(cuts), CANDIDATES).astype(np.int64)) - 1

@@ -46,7 +46,7 @@ class Policy(ABC):
         return type(self).__name__
 
     def _set(self, **options: Any) -> None:
-        """Set options of a frozen policy as they were read and checked, while it is made."""
+        """Set options of a frozen policy to their checked values, in its ``__post_init__``."""
         for name, value in options.items():
             object.__setattr__(self, name, value)
 
@@ -67,7 +67,7 @@ class Policy(ABC):
 
     @property
     def needs_eta(self) -> bool:
-        """Whether an update has to be told the probabilities of the row it counts."""
+        """Whether an update needs the probabilities of the row that it counts."""
         return self.feedback != "labels"
 
     @property
@@ -77,7 +77,7 @@ class Policy(ABC):
 
     @abstractmethod
     def plan(self, m: int) -> Plan:
-        """The policy as the kernels see it."""
+        """The policy in the form that kernels read."""
 
     @cached_property
     def cached_plan(self) -> Callable[[int], Plan]:
@@ -191,7 +191,7 @@ class Policy(ABC):
         return content
 
     def __getstate__(self) -> dict[str, Any]:
-        """The options; what was worked out of them may be compiled, and is so again."""
+        """The options alone: cached properties may hold compiled code, which is not pickled."""
         kind = type(self)
         return {
             name: value
@@ -205,8 +205,8 @@ class Policy(ABC):
         return ()
 
     def whole_rows(self, metric: Metric | None) -> str | None:
-        """Why rows must be labelled in full or not at all; None where they need not."""
-        return f" for {type(self).__name__}"
+        """Why rows must be labelled in full or not at all, for a message; None if they need not."""
+        return whole_for(self.objective) or whole_for(metric)
 
     def for_names(self, names: Names | None) -> Policy:
         """The same policy with limits on labels found by these names."""
@@ -231,8 +231,8 @@ class UnsupportedMetricError(ValueError):
 
 
 def whole_for(metric: Metric | None) -> str | None:
-    """Why a metric needs all labels of a row or none; None where it does not."""
-    if metric is None or not (metric.multiclass or metric.single_label or metric.needs_matrix):
+    """Why a metric needs all labels of a row or none, for a message; None where it does not."""
+    if metric is None or not metric.multiclass:
         return None
     return f" for {metric.name}, which is about one class a row"
 
@@ -246,9 +246,10 @@ def check_task(
     unknown: bool = False,
     whole: str | None = "",
 ) -> None:
-    """Refuse labels that do not go with the budget or the metric; ``unknown`` lets some miss.
+    """Refuse labels that contradict the budget or the metric; ``unknown`` allows unknown labels.
 
-    ``whole`` is why no row may be labelled in part; None where rows may.
+    ``whole`` is the reason why no row may be labelled in part, for the message; None where rows
+    may.
     """
     if batch.labels is not None:
         if whole is not None:
@@ -277,11 +278,10 @@ def check_sample(
     optional: bool = False,
     whole: str | None = None,
 ) -> None:
-    """Refuse samples that nothing can be fitted to; ``optional`` allows unknown labels.
+    """Refuse samples that nothing can be fitted to; ``optional`` means that labels are not needed.
 
-    ``whole`` is why no row may be labelled in part, as of ``check_task``.
+    ``whole`` is the reason why no row may be labelled in part, as in ``check_task``.
     """
-    # With estimates as feedback labels are not needed, and rows of any weight will do.
     if batch.labels is None and optional:
         return
     if batch.n == 0:
@@ -367,11 +367,11 @@ class MetricPolicy(Policy):
             if option.name in ("metric", "k", "feedback", "prior")
             or getattr(self, option.name) != option.default
         ]
-        return f"{type(self).__name__}({', '.join(options)})"
+        return f"{self.owner}({', '.join(options)})"
 
 
 def check_is_policy(owner: str, policy: Any, example: str = "omma.OMMA('macro_f1')") -> None:
-    """Refuse what is no policy; an object that must be fitted to become one says so."""
+    """Refuse anything but a policy; the message for an object with ``fit`` says to call it."""
     if not isinstance(policy, Policy):
         hint = ": call .fit(eta, y) first" if hasattr(policy, "fit") else ""
         raise TypeError(

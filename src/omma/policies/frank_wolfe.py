@@ -22,20 +22,18 @@ from omma.counts import Counts, state_of
 from omma.engine import Engine
 from omma.kernels.layout import EPSILON, POSITIVE, PREDICTED, TOTALS, TP, N
 from omma.kernels.objectives import with_epsilon
-from omma.limits import Limit, check_limits, check_per_row, read_limits
+from omma.limits import Limit
 from omma.metrics import Metric, MetricName
-from omma.plan import Plan, fixed_plan
+from omma.plan import fixed_plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_sample, whole_for
 from omma.policies.fixed import simple_rule
 from omma.policies.mixture import Iteration, Mixture
+from omma.policies.omma import OMMA
 from omma.rows.arrays import Rows
 from omma.rows.batch import Batch
 from omma.rule import Rule
-from omma.state import State
 
 Vector = NDArray[np.float64]
-Confusion = Callable[[Vector, Vector], State]
-Weights = tuple[Vector, Vector]
 
 ROUNDS = 30  # of bisection: the price is then known to six digits
 LOWEST, HIGHEST = 1e-6, 1e6  # prices, in units of the mean slope
@@ -112,13 +110,10 @@ class FrankWolfe:
     subject_to: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        owner, shared = "FrankWolfe", self._shared
-        metric, k = shared.objective, shared.budget
+        owner, options = "FrankWolfe", self._options
+        metric, limits = options.objective, options.limits
         object.__setattr__(self, "metric", metric)
-        limits = read_limits(owner, self.subject_to)
-        object.__setattr__(self, "subject_to", limits)
-        # The number of labels is not known yet: without a budget a row may get any number.
-        check_per_row(owner, limits or (), float(k or 0), float(k or "inf"))
+        object.__setattr__(self, "subject_to", options.subject_to)
         if limits and not metric.concave:  # a mixture need not be the best there
             raise UnsupportedMetricError(
                 f"metric of {owner} must be concave for subject_to, such as macro_recall or "
@@ -137,8 +132,9 @@ class FrankWolfe:
         check_seed(owner, self.seed)
 
     @cached_property
-    def _shared(self) -> _Objective:
-        return _Objective(self.metric, self.k, self.feedback, self.prior, epsilon=self.epsilon)
+    def _options(self) -> _Options:
+        shared = ("metric", "k", "feedback", "prior", "epsilon", "subject_to")
+        return _Options(**{name: getattr(self, name) for name in shared})
 
     def fit(self, eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> Mixture:
         """Find the mixture that maximizes the metric on a sample.
@@ -149,26 +145,23 @@ class FrankWolfe:
             As of ``omma.replay``, be it a ``Batch``; y may be left out with
             ``feedback="estimates"``.
         """
-        owner, shared = "FrankWolfe.fit", self._shared
-        metric, k = shared.objective, shared.budget
+        owner = "FrankWolfe.fit"
         batch = Batch.read(owner, eta, y, weights)
-        m = batch.m
-        shared.check_labels(m)
-        check_sample(owner, batch, k, metric, optional=shared.soft, whole=whole_for(metric))
-        limits = tuple(limit.named(batch.names, m, "FrankWolfe") for limit in self.subject_to or ())
-        # With a budget each row gets exactly k labels.
-        low, high = (0.0, float(m)) if k is None else (float(k), float(k))
-        check_limits("FrankWolfe", limits, m, low, high)
+        options, m = self._options.for_names(batch.names), batch.m
+        metric, k = options.objective, options.budget
+        options.check_labels(m)
+        check_sample(owner, batch, k, metric, optional=options.soft, whole=whole_for(metric))
+        limits = options.named_limits(m)
         # With estimates as feedback, a small gap proves that no mixture is better; labels promise
         # only as much as eta is good.
-        proves = shared.soft and metric.concave
-        confusion = confusion_of(owner, batch, k, soft=shared.soft)
+        proves = options.soft and metric.concave
+        count = rule_counter(owner, batch, k, soft=options.soft)
         # Most metrics are not concave: another start may lead to a better mixture.
         solutions = {}
         for name in STARTS if self.start == "best" else (self.start,):
             solutions[name] = maximize(
-                shared,
-                confusion,
+                options,
+                count,
                 start=start_at(name, k, m, self.seed),
                 max_iter=self.max_iter,
                 tolerance=self.tolerance,
@@ -180,7 +173,9 @@ class FrankWolfe:
         start = max(solutions, key=lambda name: solutions[name].value)  # of equals, the first
         best = solutions[start]
         self._warn_of(best, start, proves)
-        rules = (Rule(atom.slope, atom.offset, k).named(batch.names) for atom in best.atoms)
+        rules = (
+            Rule(atom.weights[0], atom.weights[1], k).named(batch.names) for atom in best.atoms
+        )
         return Mixture(
             tuple(rules),
             best.shares,
@@ -215,61 +210,72 @@ class FrankWolfe:
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
-class _Objective(MetricPolicy):
-    """The checks and names that metric, k, feedback and prior share with the online policies."""
+class _Options(OMMA):
+    """The options that Frank-Wolfe shares with OMMA, read and checked as OMMA's."""
 
     owner = "FrankWolfe"
-
-    def plan(self, m: int) -> Plan:
-        return self.metric_plan
+    FEEDBACKS = ("labels", "estimates")
+    FOLLOWS_KINKS = False  # a mixture of rules does not jump
 
 
 # The loop
 
 
-def confusion_of(
-    owner: str, batch: Batch, k: int | None, *, soft: bool, rows: Rows | None = None
-) -> Confusion:
-    """What counts the decisions of a fixed rule, given its slope and offset, on some rows.
+class Atom(NamedTuple):
+    """A rule of a mixture: its slope and offset, (2, m), and its share.
 
-    Labels are counted, or with ``soft`` probabilities. Where some are unknown, counts are as if
-    each label had been known in all rows.
+    ``cells``, (3, m), is what the rule counts in rows of the weight n.
+    """
+
+    weights: Vector
+    share: float
+    cells: Vector
+    n: float
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of the rule."""
+        return counts_at(self.cells, self.n)
+
+
+CountRule = Callable[[Vector], Atom]
+
+
+def counts_at(cells: Vector, n: float) -> Counts:
+    """Counts of an array (3, m)."""
+    return Counts(cells[0], cells[1], cells[2], n)
+
+
+def rule_counter(
+    owner: str, batch: Batch, k: int | None, *, soft: bool, rows: Rows | None = None
+) -> CountRule:
+    """A function that counts the decisions of a fixed rule, of shape (2, m), on some rows.
+
+    It counts labels, or with ``soft`` probabilities. Where some are unknown, counts are as if each
+    label had been known in all rows.
     """
     ready = batch.ready()
 
-    def confusion(slope: Vector, offset: Vector) -> State:
-        plan = fixed_plan(slope, offset, k, soft=soft)
-        engine = Engine.start(plan, batch.m)
+    def count(weights: Vector) -> Atom:
+        engine = Engine.start(fixed_plan(weights[0], weights[1], k, soft=soft), batch.m)
         engine.replay(owner, ready, rows, keep=False)
         state = engine.state
-        if state.own.missed is not None:
-            # Frank-Wolfe compares counts of several rules, which must be of as many rows.
-            state.cells[...] = state.own.in_proportion
-        return state
+        # Counts of several rules are compared, so they must be of the same number of rows.
+        cells = state.cells if state.own.missed is None else state.own.in_proportion
+        return Atom(weights, 1.0, cells, float(state.totals[N]))
 
-    return confusion
+    return count
 
 
-def start_at(start: str, k: int | None, m: int, seed: int, run: int = 0) -> Weights:
+def start_at(start: str, k: int | None, m: int, seed: int, run: int = 0) -> Vector:
     """The first rule: the top one, or slopes in [0, 1) and offsets in [-1/2, 1/2) at random.
 
     So start the runs behind the paper's tables. Each run has draws of its own.
     """
     if start == "top":
         rule = simple_rule(k, m)
-        return rule.slope, rule.offset
-    generator = np.random.default_rng((seed, run))
-    return generator.random(m), generator.random(m) - 0.5
-
-
-class Atom(NamedTuple):
-    """A rule of a mixture, its share, and what it counts, (3, m), in rows of the weight n."""
-
-    slope: Vector
-    offset: Vector
-    share: float
-    cells: Vector
-    n: float
+        return np.stack((rule.slope, rule.offset))
+    return np.random.default_rng((seed, run)).random((2, m)) - [[0.0], [0.5]]
 
 
 @dataclass
@@ -296,9 +302,9 @@ class Solution:
 
 def maximize(
     policy: MetricPolicy,
-    confusion: Confusion,
+    count: CountRule,
     *,
-    start: Weights,
+    start: Vector,
     max_iter: int,
     tolerance: float,
     step: str = "line_search",
@@ -306,24 +312,24 @@ def maximize(
 ) -> Solution:
     """Mix linear rules until the duality gap is at most the tolerance.
 
-    ``policy`` has the metric, its prior and ε; ``confusion(slope, offset)`` returns the counts of a
-    rule on the sample; ``start`` is the first rule. Under a ``limit`` each corner meets it, and so
-    does the mixture.
+    ``policy`` has the metric, its prior and ε; ``count`` counts the decisions of a rule on the
+    sample; ``start`` is the first rule. Under a ``limit`` each corner meets it, and so does the
+    mixture.
     """
     from omma.kernels import value as kernel  # here: serving does without it, and import is faster
 
     metric, prior = policy.objective, float(policy.prior)
-    plan = metric.scaled_plan(prior, policy.epsilon)
+    plan = metric.plan(prior=prior, epsilon=policy.epsilon, exact=True)
     term = kernel.for_values(with_epsilon(metric.term(), policy.epsilon))
-    atoms, met = best_response(confusion, *start, limit)
-    cells, n = counted(atoms), atoms[0].n
-    totals, mixed = np.zeros(TOTALS), np.empty_like(cells)
+    atoms, met = best_response(count, start, limit)
+    cells, n = mixed_cells(atoms), atoms[0].n
+    totals, scratch = np.zeros(TOTALS), np.empty_like(cells)
     totals[N] = n
 
     def value_at(cells: Vector) -> float:
         # A user's own metric may have a gradient that compiles, and no value that does.
         if not metric.compiles:
-            return metric.value(Counts(cells[0], cells[1], cells[2], n))
+            return metric.value(counts_at(cells, n))
         return float(kernel.evaluate(term, prior, cells, totals))
 
     reached = value_at(cells)
@@ -331,19 +337,18 @@ def maximize(
     converged = False
     for i in range(max_iter):
         # The linearized metric is that of OMMA, Eq. (3), at the counts of the mixture so far.
-        slope, offset = Engine(plan, state_of(Counts(cells[0], cells[1], cells[2], n))).gradient()
-        corner_atoms, met = best_response(confusion, slope, offset, limit)
-        corner = counted(corner_atoms)
-        away = (corner - cells) / n
+        gradient = np.stack(Engine(plan, state_of(counts_at(cells, n))).gradient())
+        corner_atoms, met = best_response(count, gradient, limit)
+        corner = mixed_cells(corner_atoms)
         # For a concave metric no mixture is better by more than this, as in Eq. (11).
-        gap = float(slope @ away[0] + offset @ away[1])
+        gap = float((gradient * (corner - cells)[[TP, PREDICTED]]).sum() / n)
         if gap <= tolerance:
             converged = True
             break
         # The best point between the mixture and the corner, or the classical step size.
         if step == "line_search" and metric.compiles:
-            share, value = kernel.best_share(term, prior, cells, corner, totals, mixed)
-            share, value = float(share), float(value)
+            best = kernel.best_share(term, prior, cells, corner, totals, scratch)
+            share, value = map(float, best)
         else:
             share = 2.0 / (i + 2.0)
             value = value_at(cells + share * (corner - cells))
@@ -359,7 +364,7 @@ def maximize(
     return Solution(atoms, values, log, converged, reached, met)
 
 
-def counted(atoms: list[Atom]) -> Vector:
+def mixed_cells(atoms: list[Atom]) -> Vector:
     """The counts of a mixture: those of its rules, by their shares."""
     if len(atoms) == 1:
         return atoms[0].cells
@@ -367,29 +372,22 @@ def counted(atoms: list[Atom]) -> Vector:
 
 
 def best_response(
-    confusion: Confusion, slope: Vector, offset: Vector, limit: Limit | None
+    count: CountRule, weights: Vector, limit: Limit | None
 ) -> tuple[list[Atom], bool]:
     """The best rules at given weights under the limit, and whether they keep it."""
-
-    def at(price: float) -> Atom:
-        weights = slope + price * by_tp, offset + price * by_predicted
-        state = confusion(*weights)
-        return Atom(*weights, 1.0, state.cells, float(state.totals[N]))
-
-    by_tp = by_predicted = np.zeros(len(slope))
-    below = at(0.0)
+    below = count(weights)
     if limit is None or room_of(limit, below) >= -ROUNDING:
         return [below], True
-    by_tp, by_predicted = price_weights(limit, below)
-    # A price is paid in the metric: what is high or low goes by the weights themselves.
-    scale = float(np.abs(slope).mean()) or 1.0
+    direction = price_weights(limit, below)
+    # Prices are in units of the metric, so their range scales with the slopes.
+    scale = float(np.abs(weights[0]).mean()) or 1.0
     low, high = LOWEST * scale, HIGHEST * scale
-    above = at(high)
+    above = count(weights + high * direction)
     if room_of(limit, above) < -ROUNDING:
         return [above], False
     for _ in range(ROUNDS):
         price = float(np.sqrt(low * high))
-        atom = at(price)
+        atom = count(weights + price * direction)
         if room_of(limit, atom) >= -ROUNDING:
             above, high = atom, price
         else:
@@ -402,18 +400,17 @@ def best_response(
 
 def room_of(limit: Limit, atom: Atom) -> float:
     """By how much the linear form of a limit is met, as a share of the rows."""
-    counts = Counts(atom.cells[0], atom.cells[1], atom.cells[2], atom.n)
     if limit.of == "macro_recall":  # linear as it is: no decision changes its denominators
-        return float(np.nan_to_num(limit.sign * (limit.value(counts) - limit.bound)))
-    return float(limit.form @ np.array(limit.cells(counts))) / atom.n
+        return float(np.nan_to_num(limit.sign * (limit.value(atom.counts) - limit.bound)))
+    return float(limit.form @ np.array(limit.cells(atom.counts))) / atom.n
 
 
-def price_weights(limit: Limit, atom: Atom) -> Weights:
+def price_weights(limit: Limit, atom: Atom) -> Vector:
     """Slope and offset that a price adds: how predicting each label changes ``room_of``."""
-    m, positive = len(atom.slope), atom.cells[POSITIVE]
+    positive = atom.cells[POSITIVE]
     if limit.of == "macro_recall":
         occurs = positive > 0
-        share = atom.n / np.where(occurs, positive, 1.0) / max(int(occurs.sum()), 1)
-        return limit.sign * np.where(occurs, share, 0.0), np.zeros(m)
-    about = np.ones(m) if limit.over_all else np.eye(m)[limit.index or 0]
-    return limit.form[TP] * about, limit.form[PREDICTED] * about
+        share = atom.n / np.where(occurs, positive, np.inf) / max(int(occurs.sum()), 1)
+        return np.stack((limit.sign * share, np.zeros_like(share)))
+    bounded = np.ones_like(positive) if limit.over_all else np.eye(len(positive))[limit.index or 0]
+    return np.outer(limit.form[[TP, PREDICTED]], bounded)

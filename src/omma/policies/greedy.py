@@ -8,9 +8,8 @@ import numpy as np
 from omma._validate import check_choice, check_positive_int
 from omma.engine import Engine
 from omma.kernels.objectives import Change, MacroTerm, PlugIn, SumOfTerms
-from omma.metrics import Metric
 from omma.plan import Plan
-from omma.policies.base import MetricPolicy, UnsupportedMetricError, whole_for
+from omma.policies.base import MetricPolicy, UnsupportedMetricError
 from omma.rows.batch import Batch
 from omma.state import State
 
@@ -72,9 +71,6 @@ class Greedy(MetricPolicy):
                 f"metric of Greedy must compile, not only its gradient, and {metric.name} does not"
             )
 
-    def whole_rows(self, metric: Metric | None) -> str | None:
-        return whole_for(metric)
-
     def plan(self, m: int) -> Plan:
         # F(ŷ) = E[ψ(C(yᵗ, ŷᵗ))] of the paper's Appendix A; OMMA is its first-order expansion.
         # The plug-in is ψ(E[C]) in place of E[ψ(C)], as in the code of the paper's tables.
@@ -95,7 +91,7 @@ class Greedy(MetricPolicy):
 
 
 def decomposes(term: Any) -> bool:
-    """Whether what is maximized is a sum over labels."""
+    """Whether an objective is a sum over labels."""
     # A micro metric, or one of classes, looks at all labels at once.
     if isinstance(term, SumOfTerms):
         return decomposes(term.of) and decomposes(term.rest)
@@ -103,7 +99,7 @@ def decomposes(term: Any) -> bool:
 
 
 def after_one_more_row(term: Any, rows: float, exact: bool) -> Any:
-    """The same objective with what one more row changes, in place of derivatives."""
+    """The objective whose gains are changes by one more row, in place of derivatives."""
     if isinstance(term, SumOfTerms):
         parts = (after_one_more_row(part, rows, exact) for part in term)
         return SumOfTerms(*parts)

@@ -8,7 +8,7 @@ from omma.kernels.layout import SUMS
 from omma.kernels.objectives import MacroThreshold, MicroThreshold
 from omma.metrics import Metric, metric
 from omma.plan import Plan
-from omma.policies.base import Policy, whole_for
+from omma.policies.base import Policy
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,6 @@ class OFO(Policy):
     @property
     def objective(self) -> Metric:
         return metric(f"{self.average}_f1")
-
-    def whole_rows(self, metric: Metric | None) -> str | None:
-        return whole_for(metric)
 
     def plan(self, m: int) -> Plan:
         # a / b is OMMA's threshold for F1 at the same counts, β / α of Eq. (5): with tp, predicted

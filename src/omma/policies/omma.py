@@ -15,7 +15,7 @@ from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric
 from omma.metrics.averages import is_minimum
 from omma.plan import Plan, Shrinkage
-from omma.policies.base import MetricPolicy, whole_for
+from omma.policies.base import MetricPolicy
 from omma.rows.frames import Names
 
 
@@ -66,7 +66,7 @@ class OMMA(MetricPolicy):
     """
 
     FEEDBACKS: ClassVar[tuple[str, ...]] = ("labels", "estimates", "both")
-    SMOOTHS_MINIMA: ClassVar[bool] = False  # whether a minimum of rates is smoothed by itself
+    FOLLOWS_KINKS: ClassVar[bool] = True  # whether the rule for a minimum of rates jumps
 
     calibration: Calibration = None
     at_most: int | None = None
@@ -83,7 +83,7 @@ class OMMA(MetricPolicy):
         check_per_row(owner, self.limits, *self._labels_per_row(None))
         # OMMA needs a smooth metric: Assumption 4.1 of the paper, and Appendix B.2.
         has_kink = is_minimum(self.objective) and not self.objective.smooth
-        if has_kink and not self.SMOOTHS_MINIMA:
+        if has_kink and self.FOLLOWS_KINKS:
             warn_of_kink(self.objective.name)
 
     @property
@@ -100,17 +100,18 @@ class OMMA(MetricPolicy):
             return float(self.budget), float(self.budget)
         return 0.0, float(self.at_most or m or math.inf)
 
-    def _named_limits(self, m: int, names: Names | None = None) -> tuple[Limit, ...]:
+    def named_limits(self, m: int, names: Names | None = None) -> tuple[Limit, ...]:
+        """The limits, each with the place of its label."""
         return tuple(limit.named(names, m, self.owner) for limit in self.limits)
 
     def for_names(self, names: Names | None) -> Any:
         if names is None or not self.limits:
             return self
-        return replace(self, subject_to=self._named_limits(len(names), names))
+        return replace(self, subject_to=self.named_limits(len(names), names))
 
     def check_labels(self, m: int) -> None:
         super().check_labels(m)
-        check_limits(self.owner, self._named_limits(m), m, *self._labels_per_row(m))
+        check_limits(self.owner, self.named_limits(m), m, *self._labels_per_row(m))
         if self.at_most is not None and self.at_most > m:
             raise ValueError(
                 f"at_most of {self!r} must be at most the number of labels, which is {m}, got "
@@ -122,10 +123,10 @@ class OMMA(MetricPolicy):
         for limit in self.limits:
             if limit.needs_labels and (limit.rate.over[3] or limit.rate.under[3]):
                 return f" for a limit on {limit.of}, which counts all rows"
-        return whole_for(self.objective) or whole_for(metric)
+        return super().whole_rows(metric)
 
     def _term(self) -> Any:
-        """What is maximized, as the kernels know it."""
+        """The objective in the form that kernels read."""
         # Prices of limits are paid in the metric's own derivatives.
         term = self.objective.term(exact=bool(self.limits))
         return kinds.with_epsilon(term, self.epsilon)
@@ -145,7 +146,7 @@ class OMMA(MetricPolicy):
         if not self.limits:
             return plan
         # Limits on single labels need their places, and averages over labels their number.
-        limits = limited(self._named_limits(m), m, calibrated=plan.calibrated)
+        limits = limited(self.named_limits(m), m, calibrated=plan.calibrated)
         # Limits over all labels look at sums over labels, whatever the metric does.
         return replace(plan, limits=limits, sums=max(plan.sums, SUMS))
 
@@ -160,7 +161,7 @@ def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None
             f"{owner} takes k (exactly k labels a row) or at_most (up to so many), not both, "
             f"got k={k} and at_most={at_most}"
         )
-    if metric.multiclass or metric.binary or metric.needs_matrix:
+    if metric.multiclass or metric.binary:
         kind = "one label" if metric.binary else "one class a row"
         raise ValueError(
             f"at_most of {owner} must be None for {metric.name}, a metric of {kind}, got {at_most}"
@@ -169,9 +170,9 @@ def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None
 
 
 def shrinkage_of(term: Any, prior: float) -> Shrinkage:
-    """How labels correct estimates, for what is maximized; ``prior`` is λ, for eager labels."""
+    """How labels correct estimates, for an objective; ``prior`` is λ, for eager labels."""
     of = getattr(term, "of", None)
-    # Without a prediction so far, precision and MCC have no slope to go by but that of the prior.
+    # Before the first prediction, precision and MCC have no slope but that of the prior.
     looks_at_predictions = isinstance(of, kinds.Correlation) or (
         isinstance(of, kinds.Ratio) and not any((*of.over[2:], *of.under[2:]))
     )

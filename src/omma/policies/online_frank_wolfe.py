@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.engine import Stretch
+from omma.metrics import Metric
 from omma.policies.base import MetricPolicy
-from omma.policies.frank_wolfe import STARTS, check_metric, confusion_of, maximize, start_at
+from omma.policies.frank_wolfe import STARTS, check_metric, maximize, rule_counter, start_at
 from omma.policies.mixture import (
     DrawsRules,
     MixtureEngine,
@@ -21,22 +23,22 @@ from omma.policies.mixture import (
     Vector,
     fingerprints,
 )
-from omma.rows.arrays import DenseProbabilities, Probabilities, Rows, SparseProbabilities, csr
+from omma.rows.arrays import NO_IDS, NO_NUMBERS, Rows, SparseProbabilities, csr
 from omma.rows.batch import Batch
 from omma.rows.labels import TrueLabels
-from omma.rows.row import PartlyKnown, Row
+from omma.rows.row import PartlyKnown, Row, SparseRow
 from omma.state import Shapes
 from omma.state_parts import check_array
 
-# Rows as arrays in a file: the entries of sparse rows one after another, and where each row ends.
-DTYPES = {
-    "values": np.float64,
-    "indices": np.int32,
-    "ends": np.int64,
-    "true": np.int32,
-    "true_ends": np.int64,
-    "weights": np.float64,
-}
+# Kept rows in a file: CSR matrices of probabilities and of true labels, and weights.
+KEPT = (
+    "kept_values",
+    "kept_indices",
+    "kept_ends",
+    "kept_true",
+    "kept_true_ends",
+    "kept_weights",
+)
 
 
 class OnlineFrankWolfeState(MixtureState):
@@ -46,7 +48,7 @@ class OnlineFrankWolfeState(MixtureState):
     shares = np.ones(1)
     runs = 0
     due = 0.0
-    history: RowHistory | None = None
+    history: RowHistory
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {
@@ -54,15 +56,14 @@ class OnlineFrankWolfeState(MixtureState):
             "fixed": self.fixed,
             "shares": self.shares,
             "schedule": np.array([self.runs, self.due]),
-            **({} if self.history is None else self.history.arrays()),
+            **self.history.arrays(),
         }
 
     def shapes(self) -> Shapes:
-        names = ("fixed", "shares", *(f"kept_{name}" for name in DTYPES))
-        return {**super().shapes(), **dict.fromkeys(names)}
+        return {**super().shapes(), **dict.fromkeys(("fixed", "shares", *KEPT))}
 
     def check(self, arrays: dict[str, NDArray[Any]]) -> None:
-        # Kernels believe what they are given: a file may have been changed.
+        # Kernels do not check their input, and a file may be damaged.
         check_array("schedule", arrays.get("schedule"), (2,), signed=False)
         shares = arrays.get("shares")
         rules = len(shares) if isinstance(shares, np.ndarray) and shares.ndim == 1 else 1
@@ -81,8 +82,7 @@ class OnlineFrankWolfeState(MixtureState):
         self.fixed = np.array(arrays["fixed"], dtype=np.float64)
         self.shares = np.array(arrays["shares"], dtype=np.float64)
         self.runs, self.due = int(arrays["schedule"][0]), float(arrays["schedule"][1])
-        has_rows = "kept_weights" in arrays
-        self.history = RowHistory.from_arrays(self.m, arrays) if has_rows else None
+        self.history = RowHistory.from_arrays(self.m, arrays)
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,11 +145,15 @@ class OnlineFrankWolfe(DrawsRules, MetricPolicy):
     def needs_eta(self) -> bool:
         return True
 
+    def whole_rows(self, metric: Metric | None) -> str | None:
+        return f" for {self.owner}"  # which keeps rows, and not which labels are unknown
+
     def init(self, m: int) -> OnlineFrankWolfeState:
         self.check_labels(m)
         state = OnlineFrankWolfeState(m, ["labels"] if self.soft else [])
-        state.fixed = np.stack(start_at("top", self.budget, m, self.seed))[np.newaxis]
+        state.fixed = start_at("top", self.budget, m, self.seed)[np.newaxis]
         state.due = float(self.first)
+        state.history = RowHistory(m)
         return state
 
     def mixture_of(self, state: OnlineFrankWolfeState) -> tuple[Vector, Vector]:
@@ -171,12 +175,12 @@ class OnlineFrankWolfe(DrawsRules, MetricPolicy):
             return  # nothing that counts has come yet
         solution = maximize(
             self,
-            confusion_of("OnlineFrankWolfe", sample, self.budget, soft=self.soft, rows=rows),
+            rule_counter("OnlineFrankWolfe", sample, self.budget, soft=self.soft, rows=rows),
             start=start_at(self.start, self.budget, sample.m, self.seed, state.runs),
             max_iter=self.max_iter,
             tolerance=self.tolerance,
         )
-        state.fixed = np.array([(atom.slope, atom.offset) for atom in solution.atoms])
+        state.fixed = np.array([atom.weights for atom in solution.atoms])
         state.shares = solution.shares
 
 
@@ -200,22 +204,19 @@ class OnlineFrankWolfeEngine(MixtureEngine):
         state, policy = self.state, self.policy
         if late and "labels" in state.sets:
             return  # kept when it was decided
-        assert eta is not None  # its policy says that it needs it,
-        assert not isinstance(y, PartlyKnown)  # and takes no such rows
-        is_sparse = isinstance(eta, tuple)
-        if state.history is None:
-            state.history = RowHistory(state.m, is_sparse)
-        if y is None:
-            true = np.empty(0, dtype=np.int32)
-        else:
-            true = y if is_sparse else np.flatnonzero(y).astype(np.int32)
-        state.history.append(eta, true, weight, policy.history)
+        # ``needs_eta`` asks for probabilities, and ``whole_rows`` refuses partly labelled rows.
+        assert eta is not None
+        assert not isinstance(y, PartlyKnown)
+        if not isinstance(eta, tuple):
+            ids = np.flatnonzero(eta).astype(np.int32)
+            eta, y = (ids, eta[ids]), None if y is None else np.flatnonzero(y).astype(np.int32)
+        state.history.append(eta, NO_IDS if y is None else y, weight, policy.history)
         if policy.is_due(state):
             batch = state.history.batch()
             policy.run_again(state, batch, np.arange(batch.n, dtype=np.int64))
 
     def stretches(self, batch: Batch, order: Rows | None) -> Iterator[Stretch]:
-        # From a fresh state on: rows of other sequences are not there to run on.
+        # A replay starts from a new state: rows of earlier sequences are not kept.
         policy, state = self.policy, self.state
         batch = batch.ready()
         rows = np.arange(batch.n, dtype=np.int64) if order is None else order
@@ -234,78 +235,59 @@ class OnlineFrankWolfeEngine(MixtureEngine):
 
 
 class RowHistory:
-    """Probabilities, true labels and weights of rows.
+    """Probabilities, true labels and weights of rows, all of them as sparse rows.
 
-    A row is (label ids, probabilities, ids of true labels, weight), in whichever layout it came.
-    Files and runs have all rows in the layout of the first one, which ``is_sparse`` says.
+    A row is (label ids, probabilities, ids of true labels, weight).
     """
 
-    def __init__(self, m: int, is_sparse: bool) -> None:
-        self.m, self.is_sparse = m, is_sparse
+    def __init__(self, m: int) -> None:
+        self.m = m
         self.rows: deque[tuple[NDArray[Any], NDArray[Any], NDArray[Any], float]] = deque()
 
     def append(
-        self, eta: Row, true: NDArray[np.int32], weight: float, limit: int | None = None
+        self, eta: SparseRow, true: NDArray[np.int32], weight: float, limit: int | None = None
     ) -> None:
         """Keep one more row, and no more than ``limit`` of the latest."""
-        if not isinstance(eta, tuple):
-            ids = np.flatnonzero(eta).astype(np.int32)
-            eta = ids, eta[ids]
         self.rows.append((*eta, true, weight))
-        # A loop, as a state from a file may have more rows than the policy wants now.
+        # A loop, as a state from a file may have more rows than the policy keeps.
         while limit is not None and len(self.rows) > limit:
             self.rows.popleft()
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All rows as plain arrays, for a file or a batch."""
+    def matrices(self) -> tuple[Any, Any, NDArray[np.float64]]:
+        """Probabilities and true labels as CSR matrices, and the weights."""
+        shape = (len(self.rows), self.m)
         ids, values, true, weights = zip(*self.rows, strict=True) if self.rows else ((),) * 4
-        arrays = {
-            "values": np.concatenate(values or ([],)),
-            "indices": np.concatenate(ids or ([],)),
-            "ends": np.cumsum([0, *map(len, ids)]),
-            "true": np.concatenate(true or ([],)),
-            "true_ends": np.cumsum([0, *map(len, true)]),
-            "weights": np.array(weights),
-        }
-        if not self.is_sparse:  # dense rows have all labels, and no ids
-            dense = np.zeros((len(weights), self.m))
-            places = np.repeat(np.arange(len(weights)), np.diff(arrays["ends"]))
-            dense[places, arrays["indices"].astype(np.int64)] = arrays["values"]
-            arrays |= {"values": dense, "indices": np.empty(0), "ends": 0 * arrays["ends"]}
-        return {f"kept_{name}": arrays[name].astype(kind) for name, kind in DTYPES.items()}
+        ends, true_ends = (np.cumsum([0, *map(len, lists)]) for lists in (ids, true))
+        indices, true_indices = (np.concatenate([NO_IDS, *lists]) for lists in (ids, true))
+        eta = csr((np.concatenate([NO_NUMBERS, *values]), indices, ends), shape)
+        ones = np.ones(len(true_indices), dtype=np.int8)
+        return eta, csr((ones, true_indices, true_ends), shape), np.array(weights, dtype=np.float64)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All rows as plain arrays, for a file."""
+        eta, true, weights = self.matrices()
+        lists = (eta.data, eta.indices, eta.indptr, true.indices, true.indptr, weights)
+        return dict(zip(KEPT, lists, strict=True))
 
     @classmethod
     def from_arrays(cls, m: int, arrays: dict[str, NDArray[Any]]) -> RowHistory:
-        """Rows from the arrays of a file, checked: kernels follow ids without looking."""
-        values, ids, ends, true, true_ends, weights = (
-            np.array(arrays[f"kept_{name}"], dtype=kind) for name, kind in DTYPES.items()
-        )
-        history = cls(m, is_sparse=values.ndim == 1)  # of dense rows it has two dimensions
-        count = len(weights)
-        fits = values.shape == ((len(ids),) if history.is_sparse else (count, m)) and all(
-            len(stops) == count + 1
-            and stops[0] == 0
-            and stops[-1] == len(labels)
-            and (np.diff(stops) >= 0).all()
-            and ((labels >= 0) & (labels < m)).all()
-            for labels, stops in ((ids, ends), (true, true_ends))
-        )
-        if not fits:
-            raise ValueError("the rows kept do not fit together")
+        """Rows from the arrays of a file, checked here because kernels do not check ids."""
+        values, ids, ends, true, true_ends, weights = (arrays[name] for name in KEPT)
+        check_array("kept_weights", weights, (len(weights),), signed=False)
+        shape = (len(weights), m)
+        eta = sparse.csr_array((values, ids, ends), shape)
+        present = sparse.csr_array((np.ones(len(true)), true, true_ends), shape)
+        for matrix in (eta, present):
+            matrix.check_format()  # ids are those of labels, and ends rise
+        history = cls(m)
         for i, weight in enumerate(weights.tolist()):
-            entries = slice(ends[i], ends[i + 1])
-            eta = (ids[entries], values[entries]) if history.is_sparse else values[i]
-            history.append(eta, true[true_ends[i] : true_ends[i + 1]], weight)
+            row, labels = (slice(*matrix.indptr[i : i + 2]) for matrix in (eta, present))
+            kept = eta.indices[row].astype(np.int32), eta.data[row].astype(np.float64)
+            history.append(kept, present.indices[labels].astype(np.int32), weight)
         return history
 
     def batch(self) -> Batch:
         """All rows, for a run."""
-        values, ids, ends, true, true_ends, weights = self.arrays().values()
-        shape = (len(weights), self.m)
-        present = csr((np.ones(len(true), dtype=np.int8), true, true_ends), shape)
-        eta: Probabilities
-        if self.is_sparse:
-            eta = SparseProbabilities(csr((values, ids, ends), shape))
-        else:
-            eta = DenseProbabilities(values, vector=False)
-        return Batch(eta, TrueLabels("OnlineFrankWolfe", "y", present, self.m), weights)
+        eta, true, weights = self.matrices()
+        labels = TrueLabels("OnlineFrankWolfe", "y", true, self.m)
+        return Batch(SparseProbabilities(eta), labels, weights)
