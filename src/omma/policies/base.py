@@ -79,19 +79,22 @@ class Policy(ABC):
     def plan(self, m: int) -> Plan:
         """The policy in the form that kernels read."""
 
-    @cached_property
-    def cached_plan(self) -> Callable[[int], Plan]:
-        """``plan``, checked and made once: engines and states are made again and again."""
-
-        def checked_plan(m: int) -> Plan:
-            self.check_labels(m)
-            return self.plan(m)
-
-        return lru_cache(maxsize=1)(checked_plan)
-
     def init(self, m: int) -> Any:
         """The state before the first of rows with m labels."""
+        self._check_once(m)
         return State.start(self.cached_plan(m), m)
+
+    # Engines and states are made again and again: both results are cached for the last m.
+
+    @cached_property
+    def cached_plan(self) -> Callable[[int], Plan]:
+        """``plan``, made once."""
+        return lru_cache(maxsize=1)(self.plan)
+
+    @cached_property
+    def _check_once(self) -> Callable[[int], None]:
+        """``check_labels``, run once."""
+        return lru_cache(maxsize=1)(self.check_labels)
 
     def engine(self, state: Any) -> Engine:
         """An engine that decides, learns and replays rows on a state."""
