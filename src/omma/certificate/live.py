@@ -77,20 +77,17 @@ class Certificate:
 
     def replay(self, batch: Batch, rows: Rows) -> None:
         """Add rows of a batch; rows without weight are skipped."""
-        weights, unlabelled = batch.weights, replace(batch, labels=None)
-        rows = rows[weights[rows] > 0.0] if len(weights) else rows
+        has_weights = len(batch.weights) > 0
+        rows = rows[batch.weights[rows] > 0.0] if has_weights else rows
         while len(rows):
             block, rows = np.split(rows, [self.next - self.rows])  # up to the next tangent
-            in_units = self._in_units(weights[block]) if len(weights) else weights
-            extras = batch.extras(block)._replace(weights=in_units)
-            eta, true = batch.eta.block(block), batch.label_ids(block)
-            self._certify(batch.is_sparse, eta, true, extras, batch.longest)
+            part, places = batch.take(block), np.arange(len(block), dtype=np.int64)
+            if has_weights:
+                part = replace(part, weights=self._in_units(part.weights))
+            eta, true, extras = part.eta.block(places), part.label_ids(places), part.extras(places)
+            self._certify(part.is_sparse, eta, true, extras, part.longest)
             # The shadow policy decides the rows, and counts their probabilities.
-            if len(in_units):
-                all_weights = np.zeros(batch.n)
-                all_weights[block] = in_units
-                unlabelled = replace(unlabelled, weights=all_weights)
-            self._engine.replay("gap", unlabelled, block, keep=False)
+            self._engine.replay("gap", replace(part, labels=None), keep=False)
             self._advance(len(block))
 
     def step(self, row: Row, true: Any, weight: float) -> None:
