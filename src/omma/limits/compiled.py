@@ -23,12 +23,13 @@ from omma.limits.limit import Limit
 from omma.plan import Limited
 
 # Weights of prices, chosen so that prices start near where they ended on known distributions.
-# A floor on precision costs more the fewer rows are that sure, and is slow to make up for.
+# A floor on precision costs more the higher it is: fewer rows are that sure, and a row that missed
+# it takes many others to make up for.
 FLOOR, SUREST = 0.7, 0.98
-# A floor on specificity is a budget of false alarms: it costs more the fewer it leaves.
+# A floor on specificity is a budget of false alarms: the smaller the budget, the higher the price.
 ALARMS, FEWEST = 0.1, 1e-4
 SELDOM = 0.3  # a limit on how often one label is predicted costs little
-ESTIMATE = 20.0  # draws that a calibrated estimate of a row's excess is worth
+ESTIMATE = 20.0  # a calibrated estimate of a row's excess counts as this many draws
 
 
 def limited(limits: tuple[Limit, ...], m: int, *, calibrated: bool = False) -> Limited:
@@ -66,7 +67,7 @@ def _fill(row: Any, limit: Limit, m: int) -> int:
     if kind == STEADY and (m == 1 or not limit.over_all):
         row[WEIGHT] *= SELDOM
     row[MARGIN] = limit.margin * math.sqrt(limit.variance_at(limit.bound))
-    # A margin takes at most half of what the bound leaves free.
+    # A margin tightens the bound by at most half of the room that the bound leaves.
     row[CAP] = (1.0 - limit.bound if limit.sign > 0 and limit.needs_labels else limit.bound) / 2.0
     return kind
 

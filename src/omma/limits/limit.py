@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from omma._validate import nearest, shown
 from omma.counts import Counts
-from omma.metrics import NAMES as METRICS, Binary, fbeta, metric as find_metric
+from omma.metrics import NAMES as METRICS, metric as find_metric
 from omma.metrics.binary import Rate
 from omma.metrics.target import parse_target
 from omma.rows.frames import Names
@@ -106,9 +106,7 @@ class Limit:
     @property
     def rate(self) -> Rate:
         """Numerator and denominator; of the mean of recalls, those of one label."""
-        if not self.needs_labels:
-            return PREDICTED
-        return rate_of(self.of.removeprefix("micro_").removeprefix("macro_"))
+        return rate_of(self.of) if self.needs_labels else PREDICTED
 
     @property
     def form(self) -> NDArray[np.float64]:
@@ -187,7 +185,7 @@ class Limit:
         if names is not None and str(self.label) in names:
             return replace(self, index=list(names).index(str(self.label)))
         if self.index is not None and self.index < m and names is None:
-            return self  # looked up before, by names that are not passed again
+            return self  # its place was found before, when names were known
         # Where labels have numbers for names, a number is a name, not a place.
         numbered = names is not None and all(name.removeprefix("-").isdecimal() for name in names)
         if isinstance(self.label, int) and not numbered:
@@ -236,19 +234,16 @@ def own_name(name: str) -> str:
 
 
 def rate_of(name: str) -> Rate:
-    """The rate that a limit bounds; refuses names that no limit can have."""
+    """The rate of a limit's name, of one label; refuses names that no limit can have."""
     plain = _of_one_label(name)
-    if FBETA.fullmatch(plain) and float(plain[1:]) > 0:
-        metric: Any = fbeta(float(plain[1:]))
-    elif plain in METRICS:
-        metric = find_metric(plain)
-    else:
+    if plain not in METRICS and not (FBETA.fullmatch(plain) and float(plain[1:]) > 0):
         known = known_limits()
         hint = nearest(name.lower(), known) or f"; there are {', '.join(known)}"
         if plain.lower() in ELSEWHERE:
             hint = f", which is {ELSEWHERE[plain.lower()]} here"
         raise ValueError(f"unknown limit {name!r}{hint}")
-    if not isinstance(metric, Binary) or metric.rate is None:
+    rate: Rate | None = getattr(find_metric(plain), "rate", None)
+    if rate is None:
         raise ValueError(
             f"{name} cannot be a limit: it is no ratio of two sums over rows; bound the rates that "
             "it is computed from, such as recall and specificity"
@@ -260,7 +255,7 @@ def rate_of(name: str) -> Rate:
             f"would fall far below the best possible; use micro_{plain}, or {plain}[j] of single "
             "labels"
         )
-    return metric.rate
+    return rate
 
 
 def _of_one_label(name: str) -> str:
@@ -269,10 +264,6 @@ def _of_one_label(name: str) -> str:
 
 def known_limits() -> tuple[str, ...]:
     """The names that limits have, without those of single labels."""
-    rates = [
-        name
-        for name in METRICS
-        if isinstance(metric := find_metric(name), Binary) and metric.rate is not None
-    ]
+    rates = [name for name in METRICS if getattr(find_metric(name), "rate", None) is not None]
     micro = (f"micro_{rate}" for rate in rates)
     return (*micro, *rates, "macro_recall", *STEADY_NAMES, *ALIASES)

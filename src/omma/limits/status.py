@@ -15,7 +15,7 @@ TWO_SIDED = 1.959964  # standard errors on either side of 95 %, by the normal di
 # A limit counts as out of reach at a price at which all that it leaves free costs ten times the
 # whole metric, which is at most one.
 UNREACHABLE_PRICE = 10.0
-LEAST_ROOM = 0.02  # left free by a limit: less tells little of what a price is beside it
+LEAST_ROOM = 0.02  # a limit that leaves less room is taken to leave this much
 ROUNDING = 1e-9
 
 
@@ -66,7 +66,7 @@ class LimitStatus:
 
     @property
     def bound(self) -> float:
-        """The bound that was asked for."""
+        """The bound of the limit."""
         return self.limit.bound
 
     @property

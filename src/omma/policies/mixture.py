@@ -70,7 +70,7 @@ class Iteration:
 
 
 class MixtureState(State):
-    """Counts, and how many rows were drawn for."""
+    """Counts, and the number of rows for which a rule was drawn."""
 
     drawn = 0
 
@@ -98,7 +98,7 @@ class DrawsRules(Policy):
         """Slope and offset of each rule, of shape (rules, 2, m), and the probability of each."""
 
     def plan_of(self, state: Any) -> Plan:
-        """The rules as the kernels see them."""
+        """The rules in the form that kernels read."""
         # Each rule is one of Eq. (6); ``picks`` chooses among them for each row.
         rules, _ = self.mixture_of(state)
         return Plan(self.budget, FixedRules(rules), soft=self.feedback != "labels")
@@ -112,7 +112,7 @@ class DrawsRules(Policy):
         generator.advance(state.drawn)  # the t-th row has the t-th draw, whenever it is decided
         # Modulo 1 a draw plus a fingerprint is as uniform as before, and differs between rows.
         draws = np.random.Generator(generator).random(len(prints)) + prints
-        # Shares may add up to a little less than one: the last rule takes what is left.
+        # Rounded shares may add up to less than one: the last rule takes the remainder.
         _, shares = self.mixture_of(state)
         edges = np.cumsum(shares)
         places = np.searchsorted(edges, draws - (draws >= 1.0), side="right")
@@ -124,7 +124,7 @@ class DrawsRules(Policy):
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows, plan = read_probabilities(self.owner, eta), self.plan_of(state)
         picks = self.picks(state, fingerprints(rows))
-        # On counts of its own: deciding changes nothing.
+        # On a new state: deciding must not change the counts of this one.
         engine = Engine.start(plan, state.m)
         return engine.replay(self.owner, Batch(rows), stretches=[(0, rows.n, picks)]).predictions
 
@@ -142,12 +142,11 @@ class MixtureEngine(Engine):
         super().__init__(policy.plan_of(state), state)
         self.policy = policy
 
-    def decide(self, eta: Row, pick: int | None = None, spec: Spec | None = None) -> NDArray[Any]:
+    def decide(self, eta: Row, pick: int = 0, spec: Spec | None = None) -> NDArray[Any]:
+        # Another thread may have changed the mixture since this engine was made.
         rules, _ = self.policy.mixture_of(self.state)
-        if pick is None:
-            pick = int(self.policy.picks(self.state, fingerprint(eta))[0])
-        # Another thread may have put a new mixture in place since this engine was made.
-        spec = self.spec._replace(objective=FixedRules(rules)) if spec is None else spec
+        pick = int(self.policy.picks(self.state, fingerprint(eta))[0])
+        spec = self.spec._replace(objective=FixedRules(rules))
         return super().decide(eta, min(pick, len(rules) - 1), spec)
 
     def learn(

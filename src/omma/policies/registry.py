@@ -21,7 +21,6 @@ from omma.policies.thresholds import TunedThresholds
 from omma.rows.batch import Batch
 
 HAT_ETA = "η\u0302"
-ETA = "_eta"  # ends the name of a variant that counts probabilities in place of labels
 # How a policy learns: as it runs, from a sample beforehand, or never.
 ONLINE, TRAINED, STILL = "online", "trained", "still"
 Make = Callable[..., Any]
@@ -40,12 +39,8 @@ class PolicyEntry:
     about: str  # how it decides, in a few words
     kind: str
     make: Make
+    labels: bool = False  # whether it needs true labels to learn from
     priors: bool = False  # whether it has a prior λ to choose
-
-    @property
-    def labels(self) -> bool:
-        """Whether it needs true labels to learn from."""
-        return self.kind != STILL and not self.name.endswith(ETA) and self.name != "auto"
 
     def check_train(self, train: Batch | None) -> None:
         """Refuse to run without a training sample where the policy needs one."""
@@ -94,10 +89,11 @@ def _both(
             about,
             ONLINE,
             lambda metric, k, prior: make(metric, k, "labels", prior, **options),
+            labels=True,
             priors=True,
         ),
         PolicyEntry(
-            name + ETA,
+            f"{name}_eta",
             f"{first}({HAT_ETA}){comma}{variant}",
             f"the same as {name}, counting probabilities in place of labels",
             ONLINE,
@@ -150,6 +146,7 @@ _ENTRIES = (
         "Frank-Wolfe on a training sample, the better of two starts",
         TRAINED,
         lambda metric, k, prior: FrankWolfe(metric, k, start="best"),
+        labels=True,
     ),
     PolicyEntry(
         "offline_fw_top",
@@ -157,6 +154,7 @@ _ENTRIES = (
         "Frank-Wolfe on a training sample, from the top k or 0.5",
         TRAINED,
         lambda metric, k, prior: FrankWolfe(metric, k, start="top"),
+        labels=True,
     ),
     PolicyEntry(
         "offline_fw_random",
@@ -164,9 +162,15 @@ _ENTRIES = (
         "Frank-Wolfe on a training sample, from a random start",
         TRAINED,
         lambda metric, k, prior: FrankWolfe(metric, k, start="random"),
+        labels=True,
     ),
     PolicyEntry(
-        "tuned", "Tuned thresholds", "the best thresholds of a training sample", TRAINED, _tuned
+        "tuned",
+        "Tuned thresholds",
+        "the best thresholds of a training sample",
+        TRAINED,
+        _tuned,
+        labels=True,
     ),
 )
 REGISTRY: dict[str, PolicyEntry] = {entry.name: entry for entry in _ENTRIES}
