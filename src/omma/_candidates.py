@@ -48,7 +48,7 @@ def warn_of_rows(
 
 
 def warn_of_row(owner: str, row: Any, k: int, stacklevel: int = 3) -> bool:
-    """The same for the row of a learner; of a sparse one, a pair of ids and values."""
+    """Warn of one row of a learner: an array, or a pair of ids and values."""
     candidates = int(np.count_nonzero(row[1] if isinstance(row, tuple) else row))
     if candidates < k:
         warnings.warn(

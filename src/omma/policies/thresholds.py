@@ -100,7 +100,7 @@ class TunedThresholds:
         array([0.9, 0.4])
         """
         owner = "TunedThresholds.fit"
-        metric = find_metric(self.metric)
+        metric: Any = self.metric
         batch = Batch.read(owner, eta, y, weights)
         metric.check_labels(batch.m)
         batch.check(owner)
@@ -109,7 +109,7 @@ class TunedThresholds:
             limit.named(batch.names, batch.m, "TunedThresholds") for limit in self.subject_to or ()
         )
         check_limits("TunedThresholds", limits, batch.m, 0.0, float(batch.m))
-        thresholds = best_thresholds(batch, metric_of_label(metric), limits)
+        thresholds = best_thresholds(batch, metric.per_label, limits)
         return FixedRule(threshold_rule(thresholds).named(batch.names), metric)
 
 
@@ -117,9 +117,10 @@ class TunedThresholds:
 class RankedLabel:
     """The entries of a label: rows in which its probability is above zero, the highest first.
 
-    ``hits`` is 1 for each entry whose row has the label. ``true`` is 1 in all rows that have it,
-    and ``known`` is the weight of all rows in which it is known, zero elsewhere; both are in the
-    order of the sample. ``labels`` is how many labels share the threshold, as in ``pooled``.
+    ``rows``, ``probabilities`` and ``hits`` have one number for each entry; a hit is 1 if the row
+    has the label. ``true`` and ``known`` have one number for each row of the sample: 1 if the row
+    has the label, and the row's weight if its label is known, else 0. ``labels`` is the number of
+    labels that share the threshold, as in ``pooled``.
     """
 
     rows: Ints
@@ -131,7 +132,7 @@ class RankedLabel:
 
     @property
     def cuts(self) -> Ints:
-        """How many entries may be predicted: equal probabilities are decided alike."""
+        """All numbers of entries that a threshold can predict: equal ones are decided alike."""
         changes = np.flatnonzero(np.diff(self.probabilities) != 0) + 1
         return np.unique(np.concatenate(([0], changes, [len(self.probabilities)])))
 
@@ -143,16 +144,16 @@ class RankedLabel:
         """A probability between the rows that are predicted and those that are not."""
         if predicted < 0.5:
             return np.inf
-        # Between two ranks by linear interpolation, as averages of cuts are no whole numbers.
+        # An average of cuts is no whole number: interpolate linearly between two ranks.
         ranks = np.arange(1, len(self.probabilities) + 1)
         return float(np.interp(predicted + 0.5, ranks, self.probabilities))
 
     def cells(self, cuts: Ints, weight: Floats) -> Floats:
         """Counts (tp, predicted, positive, n) at each cut, of shape (4, samples, cuts).
 
-        ``weight`` is what each row weighs in each sample, of shape (samples, rows); the first cut
-        is 0. Entries between two cuts lie side by side, so they are a row of a sparse matrix, and
-        one product sums them up for all samples.
+        ``weight`` is the weight of each row in each sample, of shape (samples, rows); the first
+        cut must be 0. Entries between two cuts are neighbours, so they form one row of a sparse
+        matrix, and one matrix product sums them for all samples.
         """
         cells = np.zeros((4, len(weight), len(cuts)))
         shape = (len(cuts) - 1, weight.shape[1])
@@ -162,7 +163,7 @@ class RankedLabel:
             sums[:, 1:] = (between @ weight.T).cumsum(axis=0).T
         cells[2] = (weight @ self.true)[:, np.newaxis]
         cells[3] = self.labels * weight.sum(axis=1, keepdims=True)
-        cells[1] = np.minimum(cells[1], cells[3])  # a rounding may add up to more than all rows
+        cells[1] = np.minimum(cells[1], cells[3])  # rounded sums may exceed the sum of all rows
         return cells
 
 
@@ -234,17 +235,17 @@ def best_cuts(
     n: float,
     all_rows: float,
 ) -> list[int]:
-    """The place of each label's cut; where no cuts meet all limits, of those that come nearest.
+    """The place of each label's best cut; where no cuts meet all limits, of the nearest ones.
 
-    A label is its cells at each cut, of shape (5, cuts), the first of which predicts nothing: tp,
-    predicted, positive and n of the rows in which it is known, and what is predicted in all rows.
-    A cut at a row where the label is unknown has the value of the cut before it, so that only a
-    limit can ask for it. ``n`` is the weight of rows in which any label is known, ``all_rows`` that
-    of all rows.
+    ``labels`` has for each label an array of shape (5, cuts): tp, predicted, positive and n over
+    the rows in which the label is known, and ``predicted`` over all rows. The first cut predicts
+    nothing. A cut at a row where the label is unknown has the value of the cut before it, so it is
+    chosen only where a limit needs it. ``n`` is the weight of rows in which any label is known,
+    ``all_rows`` that of all rows.
     """
     values = []
     for tp, predicted, positive, known, _ in labels:
-        # A label that is never known is one that never occurs.
+        # A label that is never known is taken as one that never occurs.
         rows = np.where(known > 0.0, known, n)
         values.append(metric.of_cells(tp, predicted, positive, rows) / len(labels))
     if not limits:
@@ -264,7 +265,7 @@ def best_cuts(
 def _form(
     limit: Limit, j: int, label: Floats, m: int, n: float, all_rows: float
 ) -> tuple[Floats, Floats]:
-    """What each cut of label j adds to numerator and denominator of a limit's rate."""
+    """The share of each cut of label j in numerator and denominator of a limit's rate."""
     tp, _, positive, known, everywhere = label
     nothing, ones = np.zeros(len(tp)), np.ones(len(tp))
     if not limit.over_all and limit.index != j:
@@ -273,7 +274,7 @@ def _form(
         share = np.where(positive > 0, n / m, 0.0)
         return share * tp / np.maximum(positive, ROUNDING), share
     if limit.needs_labels:
-        # Rows in which the label is known stand for all rows with labels.
+        # Rows in which the label is known represent all rows with labels.
         scale = n / known[0] if known[0] > 0.0 else 1.0
         cells = np.vstack((scale * label[:3], ones * n))
     else:
@@ -286,9 +287,9 @@ def _form(
 class LimitedSearch:
     """Cuts of all labels under limits; ``best`` are the best of those considered.
 
-    ``values`` are those of each label's cuts, and ``forms`` what these add to numerators and
-    denominators of the limits' rates, of shape (limits, 2, cuts) for each label. ``n`` makes them
-    shares, so that prices do not depend on the number of rows.
+    ``values`` has the value of each cut of each label, and ``forms`` the cut's share in numerators
+    and denominators of the limits' rates, of shape (limits, 2, cuts) for each label. Dividing by
+    ``n`` makes prices independent of the number of rows.
     """
 
     def __init__(
@@ -312,7 +313,7 @@ class LimitedSearch:
         sums = np.sum([form[:, :, cuts] for form, cuts in pairs], axis=0)
         over, under = sums[:, 0], sums[:, 1]
         defined = under > 0.0  # 0/0 misses nothing
-        # A margin is of standard errors, with so many draws as the denominator counts.
+        # A margin is a number of standard errors; the denominator is the number of draws.
         draws = np.where(defined, under, 1.0)
         excess = self.sign * (self.bound - over / draws) + self.margin / np.sqrt(draws)
         excess = np.where(defined, excess, 0.0)
@@ -327,8 +328,8 @@ class LimitedSearch:
     def try_prices(self) -> None:
         """Consider the best cuts at prices around the right ones.
 
-        Those at the right prices may just miss a limit, or its margin, as cuts come in steps:
-        then the bounds are tightened by that, and the search begins again.
+        Cuts are discrete, so the best cuts at the right prices may just miss a limit or its margin.
+        Then the bounds are tightened by the excess, and the search starts again.
         """
         tightened = self.bound
         for _ in range(TIGHTENINGS):
@@ -378,10 +379,3 @@ def threshold_rule(thresholds: Floats) -> Rule:
     """Slope one and minus the threshold; a label that is never predicted has no slope."""
     never = np.isinf(thresholds)
     return Rule(np.where(never, 0.0, 1.0), np.where(never, -1.0, -thresholds))
-
-
-def metric_of_label(metric: Metric) -> LabelMetric:
-    """The metric of one label, of which the metric is the mean or which it is."""
-    of_label = metric.of if isinstance(metric, Macro) else metric
-    assert isinstance(of_label, LabelMetric)
-    return of_label

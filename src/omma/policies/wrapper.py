@@ -11,7 +11,7 @@ from omma.policies.ofo import OFO
 from omma.policies.omma import OMMA
 from omma.rows.frames import Names
 
-HALF_LIFE = ROWS = 10_000  # the page on drift has what these cost and save
+HALF_LIFE = ROWS = 10_000  # see the page on drift for their cost without drift and gain with it
 
 
 def _delegated(name: str) -> Any:
