@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from omma._types import Calibration, Feedback
 from omma.kernels import objectives as kinds
 from omma.kernels.layout import EPSILON
-from omma.metrics import Metric, smoothed
+from omma.metrics import smoothed
 from omma.metrics.averages import is_minimum
 from omma.metrics.binary import RECALL
 from omma.policies.omma import OMMA
@@ -60,22 +60,15 @@ class Auto(OMMA):
     calibration: Calibration = field(default="online", init=False)
 
     def _term(self) -> Any:
-        return smooth_term(self.objective, exact=bool(self.limits))
-
-
-def smooth_term(metric: Metric, exact: bool) -> Any:
-    """The objective for a metric: the metric itself, or for a minimum a smooth function near it.
-
-    ``exact`` asks for derivatives, not only for numbers in proportion: prices are weighed by them.
-    The paper's Appendix B.2 smooths a metric that has kinks.
-    """
-    if not is_minimum(metric):
-        return metric.term(exact=exact)
-    if metric.multiclass:
-        # A power mean of recalls with the exponent −3 follows the smallest, and has no kink.
-        kind = kinds.WeighedClasses if exact else kinds.Classes
-        return kind(1.0, kinds.Steep(EPSILON), RECALL.kind)
-    return (metric if metric.smooth else smoothed(metric)).term(exact=exact)
+        # A minimum has kinks, so a smooth function near it is maximized: Appendix B.2 of the paper.
+        metric, exact = self.objective, bool(self.limits)
+        if not is_minimum(metric):
+            return super()._term()
+        if metric.multiclass:
+            # A power mean of recalls with the exponent −3 follows the smallest, and has no kink.
+            kind = kinds.WeighedClasses if exact else kinds.Classes
+            return kind(1.0, kinds.Steep(EPSILON), RECALL.kind)
+        return (metric if metric.smooth else smoothed(metric)).term(exact=exact)
 
 
 def auto_or_omma(model: Any, metric: Any, k: int | None, at_most: int | None) -> OMMA:
