@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from omma import npz
 from omma._validate import check_positive_int, check_seed
-from omma.calibration.reliability import Reliability, brier, log_loss, reliability
+from omma.calibration.reliability import Reliability, brier, log_loss, read_sample, reliability
 from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.calibration_rows import calibrate_dense, calibrate_sparse
 from omma.kernels.layout import BIAS, ENTRIES, WORK
@@ -36,7 +36,6 @@ from omma.state import aligned, padded
 from omma.state_parts import Calibration
 
 WHAT = "omma calibrator"
-LOSSES = (log_loss, brier)
 Array = NDArray[Any]
 
 
@@ -166,8 +165,8 @@ class OnlineCalibrator:
         is_row = self._is_row(table.values)
         values = np.asarray(table.values)[np.newaxis] if is_row else table.values
         self._check_width(owner, values)
-        rows, settled = Batch(read_probabilities(owner, values)), Settled(self._learned.shared)
-        calibrated = self._run(owner, rows, self._learned, settled)
+        rows = Batch(read_probabilities(owner, values))
+        calibrated, _ = self._run(owner, rows, Settled)
         return table.restore_type(calibrated[0] if is_row else calibrated)
 
     def update(self, eta: Any, y: Any, weight: float | ArrayLike | None = None) -> None:
@@ -193,7 +192,8 @@ class OnlineCalibrator:
         batch = Batch.read(owner, eta, y)
         weights = None if weight is None else np.broadcast_to(np.asarray(weight), (batch.n,))
         weights = read_weights(owner, weights, batch.n, "weight")
-        self._learn(owner, replace(batch, weights=weights))
+        # Where one of the rows is wrong, ``_run`` raises and nothing is learned.
+        _, self._learned = self._run(owner, replace(batch, weights=weights), Learning)
 
     def replay(
         self,
@@ -221,30 +221,26 @@ class OnlineCalibrator:
         owner = "OnlineCalibrator.replay"
         if seed is not None:
             check_seed(owner, seed)
-        if self._is_row(eta) or not np.shape(eta)[0]:
+        if self._is_row(eta):
             raise ValueError(f"eta of {owner} must be rows of probabilities, at least one")
-        if y is None:
-            raise ValueError(f"y of {owner} must be given, got None")
         check_positive_int(owner, "bins", bins)
         self._check_width(owner, eta)
         batch = Batch.read(owner, eta, y, weights)
-        labels = batch.labels
-        assert labels is not None
-        # Without any label there is nothing to score by.
-        if labels.known is not None and not labels.known.any():
-            raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
+        # What is refused here is not learned.
+        before, curve_before = self._scores(owner, batch, bins)
         order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
-
-        def judged(rows: Batch) -> tuple[Scores, Reliability]:
-            curve = reliability(rows, bins=bins)
-            by_log, by_square = (loss(rows) for loss in LOSSES)
-            return Scores(by_log, by_square, curve.expected_error), curve
-
-        before, curve_before = judged(batch)  # first: what it refuses is not learned
-        calibrated = self._learn(owner, batch, order)
-        after, curve_after = judged(replace(batch, eta=read_probabilities(owner, calibrated)))
+        calibrated, self._learned = self._run(owner, batch, Learning, order)
+        by_others = replace(batch, eta=read_probabilities(owner, calibrated))
+        after, curve_after = self._scores(owner, by_others, bins)
         curves = {"as given": curve_before, "calibrated": curve_after}
         return Calibrated(batch.restore_type(calibrated), before, after, curves)
+
+    @staticmethod
+    def _scores(owner: str, rows: Batch, bins: int) -> tuple[Scores, Reliability]:
+        """The scores of rows of probabilities with labels, and their reliability curve."""
+        sample = read_sample(owner, rows, None, None)
+        curve = reliability(sample, bins=bins)
+        return Scores(log_loss(sample), brier(sample), curve.expected_error), curve
 
     def _is_row(self, eta: Any) -> bool:
         """Whether probabilities are a single row."""
@@ -256,27 +252,23 @@ class OnlineCalibrator:
         if m != self.n_labels:
             raise ValueError(f"eta of {owner} must have {self.n_labels} labels, got {m}")
 
-    def _learn(self, owner: str, batch: Batch, order: Rows | None = None) -> Any:
-        """Learn from all rows, or where one of them is wrong from none."""
-        # A copy learns, and takes the place of the old one only when all rows have passed.
-        learned = Calibration(**self.arrays())
-        calibrated = self._run(owner, batch, learned, Learning(learned.shared), order)
-        self._learned = learned
-        return calibrated
-
     def _run(
         self,
         owner: str,
         batch: Batch,
-        learned: Calibration,
-        calibrator: Learning | Settled,
+        kind: type[Learning | Settled],
         order: Rows | None = None,
-    ) -> Any:
-        """Rows calibrated one after another, with what is learned on the way."""
-        rows, m = batch.eta, batch.m
-        per_label = (learned.bias, learned.precision, learned.mean, learned.entries)
-        table = aligned(ENTRIES + 1, padded(m))  # as the columns of a state
-        table[BIAS:, :m] = per_label
+    ) -> tuple[Any, Calibration]:
+        """Calibrate rows one after another; returns them, and what is then learned.
+
+        A calibrator that is ``Settled`` learns nothing.
+        """
+        rows, m, own = batch.eta, batch.m, self._learned
+        # What is learned goes into a copy: its numbers of each label are columns, as in a state.
+        table = aligned(ENTRIES + 1, padded(m))
+        table[BIAS:, :m] = own.bias, own.precision, own.mean, own.entries
+        learned = Calibration(own.shared.copy(), *table[BIAS:, :m])
+        calibrator = kind(learned.shared)
         is_sparse = isinstance(rows, SparseProbabilities)
         # A sparse row is gathered into columns of its own, a dense one uses those of the table.
         width = padded(batch.longest + 1) if is_sparse else padded(m)
@@ -303,13 +295,10 @@ class OnlineCalibrator:
             out[where] = part
             if good < len(block):
                 raise ValueError(f"eta of {owner} must hold {rows.explain(int(block[good]))}")
-        # The numbers for all labels are the caller's array already; those of labels were copied.
-        for numbers, column in zip(per_label, table[BIAS:, :m], strict=True):
-            numbers[...] = column
         if isinstance(rows, SparseProbabilities):
             matrix = rows.matrix
-            return csr((out, matrix.indices, matrix.indptr), matrix.shape, type(matrix))
-        return out[:, 0] if rows.vector else out
+            return csr((out, matrix.indices, matrix.indptr), matrix.shape, type(matrix)), learned
+        return (out[:, 0] if rows.vector else out), learned
 
     def __add__(self, calibrator: Any) -> OnlineCalibrator:
         """Combine what two calibrators learned on different rows."""
@@ -344,8 +333,7 @@ class OnlineCalibrator:
             raise ValueError("arrays of OnlineCalibrator must have a bias for each label")
         calibrator = cls(len(bias))
         calibrator._learned.check(arrays)
-        checked = {name: arrays[name].astype(np.float64) for name in calibrator.arrays()}
-        calibrator._learned = Calibration(**checked)
+        calibrator._learned.fill(arrays)
         return calibrator
 
     def save(self, path: str | Path) -> None:

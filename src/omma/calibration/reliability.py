@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.special import betainc, chdtrc
 
 from omma._validate import check_choice, check_number, check_positive_int
-from omma.rows.arrays import DenseProbabilities, blocks, entries_of
+from omma.rows.arrays import blocks, stored_in
 from omma.rows.batch import Batch
 
 LEAST = 1e-15  # a probability of zero or one is not taken as certain
@@ -167,7 +168,9 @@ def reliability(
     owner = "reliability"
     check_positive_int(owner, "bins", bins)
     check_choice(owner, "strategy", strategy, ("width", "mass"))
-    sample = _read_sample(owner, eta, y, weights, label)
+    sample = read_sample(owner, eta, y, weights)
+    if label is not None:
+        check_number(owner, "label", label, low=0, high=sample.m - 1)
     edges = np.linspace(0.0, 1.0, bins + 1)
     if strategy == "mass":
         edges = _quantiles(sample, label, edges)
@@ -214,14 +217,15 @@ def log_loss(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> fl
     >>> log_loss([[0.5, 0.25]], [[0, 1]])  # labels: (-log 0.5 - log 0.25) / 2
     1.040
     """
-    sample = _read_sample("log_loss", eta, y, weights)
-    total = 0.0
+    sample = read_sample("log_loss", eta, y, weights)
+    total = size = 0.0
     for values, hits, weight in _cases(sample):
         if sample.class_ids:  # only the class that came counts
             values, hits, weight = values[hits], hits[hits], weight[hits]
         present, absent = np.maximum(values, LEAST), np.minimum(values, 1 - LEAST)
         total -= float(np.where(hits, np.log(present), np.log1p(-absent)) @ weight)
-    return total / _size(sample)
+        size += float(weight.sum())
+    return total / size
 
 
 def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float:
@@ -233,21 +237,21 @@ def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float
     >>> brier([[0.5, 0.25]], [[0, 1]])
     0.406
     """
-    sample = _read_sample("brier", eta, y, weights)
-    total = sum(np.square(values - hits) @ weight for values, hits, weight in _cases(sample))
-    return float(total / _size(sample))
+    sample = read_sample("brier", eta, y, weights)
+    total = size = 0.0
+    for values, hits, weight in _cases(sample):
+        total += float(np.square(values - hits) @ weight)
+        # Each row has one class that came true.
+        size += float(weight[hits].sum() if sample.class_ids else weight.sum())
+    return total / size
 
 
-def _read_sample(
-    owner: str, eta: Any, y: Any, weights: ArrayLike | None, label: int | None = None
-) -> Batch:
-    """Rows of which some label is known; all input is checked."""
+def read_sample(owner: str, eta: Any, y: Any, weights: ArrayLike | None) -> Batch:
+    """Rows with at least one known label; all input is checked."""
     batch = Batch.read(owner, eta, y, weights)
     if not batch.n:
         raise ValueError(f"eta of {owner} must have at least one row, got none")
     batch.check(owner)
-    if label is not None:
-        check_number(owner, "label", label, low=0, high=batch.m - 1)
     if batch.labels is None:
         raise ValueError(f"y of {owner} must be given, got None")
     if batch.labels.known is not None:
@@ -259,61 +263,41 @@ def _read_sample(
     return batch
 
 
-def _size(sample: Batch) -> float:
-    """The number of cases of a mean: rows with a class each, or pairs of row and label."""
-    weight, labels = sample.row_weights, sample.labels
-    if sample.class_ids:
-        return float(weight.sum())
-    missing = None if labels is None else labels.missing
-    unknown = 0.0 if missing is None else float(weight @ np.diff(missing.indptr))
-    return float(weight.sum()) * sample.m - unknown
-
-
 def _cases(
     sample: Batch, label: int | None = None
 ) -> Iterator[tuple[Floats, NDArray[np.bool_], Floats]]:
     """Probabilities, whether each came true, and their weights, a block of rows at a time.
 
-    They are of every pair of row and label of which the label is known, or of one label alone. Of
-    sparse rows, all probabilities that are not stored are two cases: zeros that came true, and
+    There is one case for each pair of row and label whose label is known, or for each row of one
+    label. All probabilities that sparse rows do not store are two cases: zeros that came true, and
     zeros that did not.
     """
-    m, eta, labels, row_weights = sample.m, sample.eta, sample.labels, sample.row_weights
-    assert labels is not None
-    for _, block in blocks(sample.n, eta.rows_per_block, None):
-        weight = row_weights[block]
-        # A pair of row and label is known by its place, row · m + label.
-        true = _places(labels.block(block), m)
-        unknown = _places(labels.unknown_of(block), m)
-        if isinstance(eta, DenseProbabilities):
-            values = np.asarray(eta.array[block], dtype=np.float64).ravel()
-            places = np.arange(len(values))
-        else:
-            stored = eta.matrix[block[0] : block[-1] + 1].tocoo()
-            values = stored.data.astype(np.float64)
-            places = stored.coords[0].astype(np.int64) * m + stored.coords[1]
-        if label is not None:
-            values, places = values[places % m == label], places[places % m == label]
-            true, unknown = (at[at % m == label] for at in (true, unknown))
-        if len(unknown):
-            known = ~np.isin(places, unknown)
-            values, places = values[known], places[known]
-        hits, own = np.isin(places, true), weight[places // m]
-        if not isinstance(eta, DenseProbabilities):
-            everything = weight.sum() * (m if label is None else 1) - weight[unknown // m].sum()
-            came_true = weight[true // m].sum() - own[hits].sum()
-            values, hits = np.append(values, [0.0, 0.0]), np.append(hits, [True, False])
-            own = np.append(own, [came_true, everything - own.sum() - came_true])
-        yield values, hits, own
-
-
-def _places(lists: Any, m: int) -> NDArray[np.int64]:
-    """Places of the labels of rows, given as where each list starts and ends, and all ids."""
-    if lists is None:
-        return np.empty(0, dtype=np.int64)
-    starts, ends, ids = lists
-    row = np.repeat(np.arange(len(starts), dtype=np.int64), ends - starts)
-    return np.asarray(row * m + ids[entries_of(starts, ends)])
+    eta: Any = sample.eta.matrix if sample.is_sparse else sample.eta.array  # type: ignore[union-attr]
+    assert sample.labels is not None
+    true, missing = sample.labels.matrix, sample.labels.missing
+    missing = sparse.csr_array(true.shape) if missing is None else missing
+    if label is not None:
+        eta, true, missing = (matrix[:, [label]] for matrix in (eta, true, missing))
+    for _, rows in blocks(sample.n, sample.eta.rows_per_block, None):
+        values, present, unknown = eta[rows], true[rows], missing[rows]
+        weight = sample.row_weights[rows]
+        if not sample.is_sparse:
+            known = unknown.toarray() == 0
+            weights = np.broadcast_to(weight[:, np.newaxis], known.shape)
+            yield values[known].astype(np.float64), present.toarray()[known] > 0, weights[known]
+            continue
+        known = ~stored_in(unknown, values)
+        hits = stored_in(present, values)[known]
+        of_stored = np.repeat(weight, np.diff(values.indptr))[known]
+        # What is not stored: all pairs less the unknown and the stored ones.
+        true_zeros = weight @ present.sum(axis=1) - of_stored[hits].sum()
+        pairs = weight.sum() * values.shape[1] - weight @ unknown.sum(axis=1)
+        false_zeros = pairs - of_stored.sum() - true_zeros
+        yield (
+            np.append(values.data[known].astype(np.float64), [0.0, 0.0]),
+            np.append(hits, [True, False]),
+            np.append(of_stored, [true_zeros, false_zeros]),
+        )
 
 
 def _quantiles(sample: Batch, label: int | None, shares: Floats) -> Floats:

@@ -36,6 +36,7 @@ from omma.kernels.calibrate import (
     SURE,
 )
 from omma.kernels.layout import LEAST, MOST
+from omma.rows.arrays import stored_in
 from omma.rows.batch import Batch
 from omma.rule import squashed
 from omma.state_parts import HALF, IDENTITY, Calibration
@@ -98,16 +99,13 @@ class _Entries:
         self.m, self.rows = sample.m, float(row_weight.sum())
         self.columns: NDArray[Any] | None = None
         if sample.is_sparse:
-            matrix, indicators = sample.values, labels.values
-            rows = np.repeat(np.arange(sample.n), np.diff(matrix.indptr))
-            columns, values = np.asarray(matrix.indices), np.asarray(matrix.data, dtype=np.float64)
-            present = indicators[rows] == columns if labels.class_ids else indicators[rows, columns]
-            self.columns = columns
-            self.true, weight = np.asarray(present, dtype=np.float64).ravel(), row_weight[rows]
+            matrix = sample.values
+            self.columns, values = matrix.indices, matrix.data.astype(np.float64)
+            self.true = stored_in(labels.matrix, matrix).astype(np.float64)
+            weight = np.repeat(row_weight, np.diff(matrix.indptr))
         else:
             values = np.asarray(sample.eta.array, dtype=np.float64)  # type: ignore[union-attr]
-            indicators, places = labels.indicators(np.arange(sample.n, dtype=np.int64))
-            self.true = indicators[places].astype(np.float64)
+            self.true = labels.matrix.toarray()
             weight = np.broadcast_to(row_weight[:, np.newaxis], values.shape)
         # A probability of zero is no candidate, and weighs nothing; one has no finite logit.
         near = np.clip(values, LEAST, MOST)

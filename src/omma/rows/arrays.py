@@ -287,6 +287,20 @@ def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np
     return entries
 
 
+def stored_in(matrix: Any, entries: Any) -> NDArray[np.bool_]:
+    """Whether a sparse matrix stores an entry at the place of each entry of another one.
+
+    >>> stored_in(sparse.csr_array([[1, 0, 1]]), sparse.csr_array([[0.5, 0.2, 0]]))
+    array([ True, False])
+    """
+
+    def places(stored: Any) -> NDArray[np.int64]:
+        row, column = stored.tocoo().coords
+        return np.asarray(row.astype(np.int64) * stored.shape[1] + column)
+
+    return np.isin(places(entries), places(matrix))
+
+
 def blocks(n: int, rows_per_block: int, order: Rows | None) -> Iterator[tuple[int, Rows]]:
     """Where each block starts in the sequence, and which rows come in it."""
     for start in range(0, n, rows_per_block):

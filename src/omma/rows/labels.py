@@ -87,6 +87,15 @@ class TrueLabels:
         return flags, places
 
     @property
+    def matrix(self) -> Any:
+        """All labels as a CSR matrix of ones; rows whose labels are unknown are empty."""
+        n = self.values.shape[0]
+        starts, ends, ids = self.block(np.arange(n, dtype=np.int64))
+        listed = ids[entries_of(starts, ends)]
+        indptr = np.append(0, np.cumsum(ends - starts))
+        return sparse.csr_array((np.ones(len(listed)), listed, indptr), shape=(n, self.m))
+
+    @property
     def counts(self) -> NDArray[np.int64]:
         """The number of labels of each row."""
         if self.class_ids:
