@@ -201,10 +201,8 @@ def choose(
             makers, judged, sample.values, statuses, strict=True
         )
     )
-    known = ""
-    if sample.missing is not None:
-        share = 1.0 - sample.missing.nnz / (data.n * data.m)
-        known = f", {100 * share:.3g} % of their labels known"
+    share = 1.0 - sample.missing.nnz / (data.n * data.m)
+    known = f", {100 * share:.3g} % of their labels known" if share < 1.0 else ""
     return Choice(
         target.name if at_most is None else f"{target.name}, at most {at_most} a row",
         candidates,
@@ -336,7 +334,7 @@ def _remarks(sample: Resampler, goal: Auto, best: int) -> Iterator[str]:
     metric, n, m = sample.metric, sample.n, sample.m
     if n < FEW_ROWS:
         yield f"{n:,} rows are few: intervals may be too narrow."
-    unknown = 0 if sample.missing is None else int((sample.missing.sum(axis=0) == n).sum())
+    unknown = int((sample.missing.sum(axis=0) == n).sum())
     if unknown:
         yield (
             f"{unknown:,} of {m:,} labels are known in no row and count as labels that never occur."

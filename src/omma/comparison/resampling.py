@@ -76,7 +76,7 @@ class Resampler:
     Attributes
     ----------
     labels, missing : CSR matrix of shape (n, m)
-        The true labels, and a mask of the unknown ones, None where all are known.
+        The true labels, and a mask of the unknown ones.
     everywhere : ndarray of shape (rules, m)
         What each rule predicts: that is known of all labels, whether they are or not.
     whole : Cells
@@ -86,11 +86,8 @@ class Resampler:
     def __init__(self, data: Batch, decisions: list[Any], metric: Metric, seed: int) -> None:
         self.metric, self.n, self.m, self.rules = metric, data.n, data.m, len(decisions)
         assert data.labels is not None
-        starts, ends, ids = data.labels.block(np.arange(data.n, dtype=np.int64))
-        entries = (np.ones(len(ids)), ids, np.append(starts, ends[-1:]))
-        self.labels = sparse.csr_array(entries, shape=(data.n, data.m))
-        missing = data.labels.missing
-        self.missing = None if missing is None else sparse.csr_array(missing)
+        self.labels, missing = data.labels.matrix, data.labels.missing
+        self.missing = sparse.csr_array((self.n, self.m) if missing is None else missing)
         self.rng = np.random.default_rng(seed)
         weight = data.row_weights
         self.everywhere = np.array([weight @ predicted for predicted in decisions])
@@ -98,45 +95,40 @@ class Resampler:
         # Kish's effective sample size. No metric changes where all weights are multiplied.
         self.scale = weight.sum() / (weight**2).sum()
         weight = weight * self.scale
-        groups = min(data.n, GROUPS)
-        group = self.rng.permutation(data.n) % groups
-        self.rows = np.bincount(group, weight, minlength=groups)
-        by_group = sparse.csr_array((weight, (group, np.arange(data.n))), shape=(groups, data.n))
-        columns = [self.labels] if self.missing is None else [self.labels, self.missing]
+        # Columns: ones, labels, which labels are unknown, then of each rule what it predicts and
+        # hits where labels are known, then of each rule what its decisions are worth by costs.
+        columns = [np.ones((self.n, 1)), self.labels, self.missing]
         for predicted in decisions:
-            if self.missing is not None:  # decisions are judged where labels are known
-                predicted = predicted - predicted.multiply(self.missing)
-            columns += [predicted, self.labels.multiply(predicted)]
+            judged = predicted - predicted.multiply(self.missing)
+            columns += [judged, self.labels.multiply(judged)]
+        gains = np.zeros((self.n, self.rules))
         if metric.needs_matrix:
-            classes = [(self.labels.indices, predicted.indices) for predicted in decisions]
-            columns.append(np.stack([metric.matrix[pairs] for pairs in classes], axis=1))
-        cells = by_group @ sparse.hstack(columns, format="csr")
-        # Dense products are far faster, where there is room. Columns: labels, which are unknown,
-        # then of each rule what it predicts and hits, then what its decisions are worth.
-        self.cells = cells.toarray() if groups * cells.shape[1] <= ROOM else cells
-        self.sums = np.asarray(cells.sum(axis=0)).reshape(1, -1)
-        self.whole = self._unpacked(self.sums, self.rows.sum())
+            pairs = [(self.labels.indices, predicted.indices) for predicted in decisions]
+            gains = np.stack([metric.matrix[pair] for pair in pairs], axis=1)
+        self.groups = min(self.n, GROUPS)
+        group = self.rng.permutation(self.n) % self.groups
+        entries = (weight, (group, np.arange(self.n)))
+        by_group = sparse.csr_array(entries, shape=(self.groups, self.n))
+        sums = by_group @ sparse.hstack([*columns, gains], format="csr")
+        # Dense products are far faster, where there is room.
+        self.sums = sums.toarray() if self.groups * sums.shape[1] <= ROOM else sums
+        self.total = np.asarray(sums.sum(axis=0)).reshape(1, -1)
+        self.whole = self._cells(self.total)
         # What smoothing needs: how the metric is made of rates, and the mean of each rate.
         self.terms = [(weight, part, structure(part)) for weight, part in metric.parts]
         rates = [rate for *_, (of_term, _, _) in self.terms for rate in of_term]
         self.levels = {rate: _level(rate, self.whole) for rate in rates}
 
-    def _unpacked(self, sums: Array, n: Any) -> Cells:
-        """The sums of groups, as counts; labels that are known in part count in proportion."""
-        draws, m = len(sums), self.m
-        n = np.broadcast_to(np.reshape(n, (-1, 1)), (draws, self.rules))
-        start = m if self.missing is None else 2 * m
-        end = start + 2 * m * self.rules
-        of_rules = sums[:, start:end].reshape(draws, self.rules, 2, m)
-        predicted, tp = of_rules[:, :, 0], of_rules[:, :, 1]
-        positive = np.broadcast_to(sums[:, np.newaxis, :m], tp.shape)
-        share = np.ones((1, 1, m))
-        if self.missing is not None:
-            known = 1.0 - sums[:, np.newaxis, m : 2 * m] / n[:, :1, np.newaxis]
-            share = np.where(known > 1e-9, known, 1.0)  # a label never known never occurs
-            tp, predicted, positive = (cell / share for cell in (tp, predicted, positive))
-        gains = sums[:, end:] if self.metric.needs_matrix else np.zeros((1, self.rules))
-        return Cells(tp, predicted, positive, n, share, gains)
+    def _cells(self, sums: Array) -> Cells:
+        """Counts by sums of the columns; labels that are known in part count in proportion."""
+        draws, end = len(sums), 1 + 2 * self.m * (1 + self.rules)
+        n, gains = np.broadcast_to(sums[:, :1], (draws, self.rules)), sums[:, end:]
+        by_label = sums[:, 1:end].reshape(draws, 2 * (1 + self.rules), self.m)
+        known = 1.0 - by_label[:, 1:2] / n[:, :1, np.newaxis]
+        share = np.where(known > 1e-9, known, 1.0)  # a label never known never occurs
+        positive = by_label[:, :1] / share
+        predicted, tp = by_label[:, 2::2] / share, by_label[:, 3::2] / share
+        return Cells(tp, predicted, np.broadcast_to(positive, tp.shape), n, share, gains)
 
     @property
     def values(self) -> Array:
@@ -156,7 +148,7 @@ class Resampler:
 
     def _blocks(self, draws: int) -> Iterator[slice]:
         """All draws at once, or where labels are very many some of them at a time."""
-        step = max(1, ROOM // self.cells.shape[1])
+        step = max(1, ROOM // self.sums.shape[1])
         for start in range(0, draws, step):
             yield slice(start, min(start + step, draws))
 
@@ -167,12 +159,11 @@ class Resampler:
         certainty. The third are smoothed with levels that differ more between rules, for the
         differences of rules.
         """
-        groups = len(self.rows)
-        weights = self.rng.standard_exponential((draws, groups))
-        weights *= groups / weights.sum(axis=1, keepdims=True)  # as many rows in every draw
+        weights = self.rng.standard_exponential((draws, self.groups))
+        weights *= self.groups / weights.sum(axis=1, keepdims=True)  # as many rows in every draw
         results = []
         for block in self._blocks(draws):
-            cells = self._unpacked(weights[block] @ self.cells, weights[block] @ self.rows)
+            cells = self._cells(weights[block] @ self.sums)
             smooth = self._smoothed(cells, correlation=1.0)
             # Without levels there is nothing to draw apart.
             apart = self._smoothed(cells, correlation=0.5) if self.levels else smooth
@@ -183,11 +174,10 @@ class Resampler:
     def left_out(self, rule: int) -> Array:
         """The metric of one rule without each of the groups: the jackknife."""
         values = []
-        for block in self._blocks(len(self.rows)):
-            group = self.cells[block]
-            others = self.sums - (group.toarray() if sparse.issparse(group) else group)
-            cells = self._unpacked(others, self.rows.sum() - self.rows[block])
-            values.append(cells.values(self.metric)[:, rule])
+        for block in self._blocks(self.groups):
+            group = self.sums[block]
+            others = self.total - (group.toarray() if sparse.issparse(group) else group)
+            values.append(self._cells(others).values(self.metric)[:, rule])
         return np.concatenate(values)
 
     def _smoothed(self, cells: Cells, correlation: float) -> Array:
