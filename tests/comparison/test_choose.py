@@ -344,7 +344,7 @@ def test_told_as_text_rich_data_and_picture(tail):
     [
         ({"folds": 1}, "folds of choose must be from 2"),
         ({"folds": 101}, "folds of choose must be from 2"),
-        ({"draws": 1}, "draws of choose must be at least 2"),
+        ({"draws": 1}, "draws of choose must be a whole number of at least 2, got 1"),
         ({"seed": -1}, "seed"),
         ({"k": 9}, "9"),
         ({"k": 2, "at_most": 2}, "at_most"),

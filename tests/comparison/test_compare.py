@@ -481,7 +481,12 @@ def test_progress_goes_to_standard_error(capsys):
         ({"metrics": "f1"}, ValueError, "f1 is a metric of one label, got 8 columns"),
         ({"metrics": ["f1", "f1"]}, ValueError, "metrics of compare must be distinct, got 'f1'"),
         ({"seeds": 5}, TypeError, r"seeds of compare must be .* such as range\(5\), got 5"),
-        ({"seeds": [-1]}, ValueError, "seeds of compare must be whole numbers of at least 0"),
+        (
+            {"seeds": [-1]},
+            ValueError,
+            "seeds of compare must be a whole number of at least 0, or None, got -1",
+        ),
+        ({"seeds": [True]}, ValueError, "seeds of compare must be a whole number"),
         ({"seeds": [1, 1]}, ValueError, "seeds of compare must be distinct, got 1 twice"),
         ({"seeds": []}, ValueError, "seeds of compare must hold at least one"),
         ({"priors": [-1]}, ValueError, "priors of compare must be a finite number of at least 0"),

@@ -266,38 +266,35 @@ class Choice:
         labels, rule = self.labels, self.rule
         # With a budget, a label is predicted where its gain is among the highest of the row.
         has_thresholds = rule.k is None and rule.at_most is None
-        columns = {
-            "label": np.array(rule.names or tuple(map(str, range(rule.m))), dtype=object),
-            "occurs": labels.positive,
-            "threshold": rule.thresholds if has_thresholds else np.full(rule.m, np.nan),
-            "simple": labels.simple,
-            "best": labels.best,
-            "gain": labels.gains,
-        }
+        thresholds = rule.thresholds if has_thresholds else np.full(rule.m, np.nan)
+        numbers = (labels.positive, thresholds, labels.simple, labels.best, labels.gains)
+        names = rule.names or tuple(map(str, range(rule.m)))
+        keys = ("label", "occurs", "threshold", "simple", "best", "gain")
         # Plain Python numbers, so that records go into JSON as they are.
-        lines = zip(*(column.tolist() for column in columns.values()), strict=True)
-        return [dict(zip(columns, line, strict=True)) for line in lines]
+        lines = zip(names, *(column.tolist() for column in numbers), strict=True)
+        return [dict(zip(keys, line, strict=True)) for line in lines]
 
     @property
     def label_table(self) -> Grid:
         """The threshold of each label, where the rule has thresholds, and what it gains."""
-        data = self.label_data
+        lines = [
+            [
+                label["label"],
+                f"{label['occurs']:g}",
+                MISSING if np.isnan(label["threshold"]) else f"{label['threshold']:.4g}",
+                f"{100 * label['simple']:.2f}",
+                f"{100 * label['best']:.2f}",
+                f"{100 * label['gain']:+.2f}",
+            ]
+            for label in self.label_data
+        ]
+        columns = ["occurs", "threshold", self[SIMPLE].title, self.best.title, "gain"]
+        if all(line[2] == MISSING for line in lines):  # a budget has no thresholds
+            columns.remove("threshold")
+            lines = [line[:2] + line[3:] for line in lines]
         assert self.labels is not None
-        columns = [
-            ("label", [label["label"] for label in data]),
-            ("occurs", [f"{label['occurs']:g}" for label in data]),
-        ]
-        thresholds = [_threshold(label["threshold"]) for label in data]
-        if set(thresholds) != {MISSING}:  # a budget has none
-            columns.append(("threshold", thresholds))
-        columns += [
-            (self[SIMPLE].title, [f"{100 * label['simple']:.2f}" for label in data]),
-            (self.best.title, [f"{100 * label['best']:.2f}" for label in data]),
-            ("gain", [f"{100 * label['gain']:+.2f}" for label in data]),
-        ]
-        titles, texts = zip(*columns, strict=True)
         note = f"{self.labels.metric} of each label on unseen rows, in %."
-        return text_grid(titles[0], titles[1:], zip(*texts, strict=True), note)
+        return text_grid("label", columns, lines, note)
 
     @property
     def bars(self) -> dict[str, tuple[float, float, float]]:
@@ -330,10 +327,6 @@ class Choice:
 
 def _range(ends: Range, between: str = "to") -> str:
     return f"{100 * ends[0]:.2f} {between} {100 * ends[1]:.2f}"
-
-
-def _threshold(threshold: float) -> str:
-    return MISSING if np.isnan(threshold) else f"{threshold:.4g}"
 
 
 def _misses(rule: Candidate) -> str:

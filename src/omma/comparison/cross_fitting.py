@@ -134,9 +134,7 @@ def choose(
     """
     owner = "choose"
     check_seed(owner, seed)
-    check_positive_int(owner, "draws", draws)
-    if draws < 2:
-        raise ValueError(f"draws of choose must be at least 2, got {draws}")
+    check_positive_int(owner, "draws", draws, least=2)
     check_positive_int(owner, "k", k, optional=True)
     if not isinstance(metric, str | Metric):
         raise TypeError(f"metric of choose must be a name or a metric, got {shown(metric)}")

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -322,17 +321,11 @@ def read_seeds(seeds: Iterable[int | None]) -> tuple[int | None, ...]:
         raise TypeError(
             f"seeds of compare must be whole numbers, such as range(5), got {shown(seeds)}"
         )
-    seeds = list(seeds)
-    for seed in seeds:
-        # True is an Integral, too.
-        whole = isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0
-        if seed is not None and not whole:
-            raise ValueError(
-                "seeds of compare must be whole numbers of at least 0, or None for the order "
-                f"given, got {shown(seed)}"
-            )
-    check_distinct("seeds", seeds)
-    return tuple(None if seed is None else int(seed) for seed in seeds)
+    numbers = [
+        check_positive_int("compare", "seeds", seed, optional=True, least=0) for seed in seeds
+    ]
+    check_distinct("seeds", numbers)
+    return tuple(numbers)
 
 
 def read_priors(priors: Iterable[float] | float) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.plots.frames import WHISKERS, clean, frames, label_ends
+from omma.plots.frames import WHISKERS, clean, figure_of, frames, label_ends
 from omma.plots.palette import stroke
 from omma.tables import plain
 
@@ -107,12 +107,12 @@ def plot_bands(
     >>> figure.axes[0].get_ylabel()
     'macro_f1 so far, %'
     """
-    figure, places = frames("plot_bands", panels, title, ax)
+    places = frames("plot_bands", panels, title, ax)
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         draw_running(ax, metric, bands)
         ax.set_ylim(*limits(bands.values(), 0.1 * ax.get_xlim()[1], everything))
         label_bands(ax, bands)
-    return figure
+    return figure_of(places[0])
 
 
 def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
@@ -211,7 +211,7 @@ def plot_priors(
     >>> [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     ['0', '0.1']
     """
-    figure, places = frames("plot_priors", panels, title, ax)
+    places = frames("plot_priors", panels, title, ax)
     order = {prior: place for place, prior in enumerate(priors)}
     for ax, (metric, bands) in zip(places, panels.items(), strict=True):
         clean(ax, f"{metric}, %", "prior λ")
@@ -232,4 +232,4 @@ def plot_priors(
         ax.set_xlim(-0.4, len(priors) - 0.6)
         ax.set_ylim(*limits(bands.values()))
         label_bands(ax, bands, most=1)  # of level lines their value, too
-    return figure
+    return figure_of(places[0])

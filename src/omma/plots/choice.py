@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from omma.plots.frames import AXIS, INK, bare, figure_of, new_figure
+from omma.plots.frames import AXIS, INK, bare, figure_of, require_matplotlib
 from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def plot_choice(bars: Bars, best: str, *, title: str = "", ax: Axes | None = Non
         _draw(ax, bars, best)
         ax.set_title(title, size=10, color=INK, loc="left")
         return figure_of(ax)
-    figure = new_figure(WIDE, height)
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDE, height))
     _add_panel(figure, bars, best, title, height)
     return figure
 

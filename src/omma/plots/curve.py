@@ -10,16 +10,7 @@ import numpy as np
 from omma.calibration import Reliability
 from omma.curves import Curve, CurveLine
 from omma.frontiers import Frontier
-from omma.plots.frames import (
-    AXIS,
-    INK,
-    WHISKERS,
-    clean,
-    figure_of,
-    given_axes,
-    new_figure,
-    require_matplotlib,
-)
+from omma.plots.frames import AXIS, INK, WHISKERS, clean, figure_of, panel_axes
 from omma.plots.palette import FIXED, LEARNING, stroke
 
 if TYPE_CHECKING:
@@ -27,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANELS = 24  # more would not be looked at
-WIDE, HIGH = 3.3, 2.6  # inches
 
 
 def plot_curve(curve: Curve, *, title: str = "", columns: int = 3, ax: Any = None) -> Figure:
@@ -69,15 +59,10 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3, ax: Any = Non
             f"curve of plot_curve must have from 1 to {PANELS} lines, got {len(curve)}: pick some "
             "by labels= of omma.curve"
         )
-    columns = min(columns, len(curve))
-    if ax is None:
-        rows = -(-len(curve) // columns)
-        figure = new_figure(WIDE * columns + 0.3, HIGH * rows + 0.4, layout="constrained")
-        figure.suptitle(title, size=10, color=INK, x=0.02, ha="left")
-        places = [figure.add_subplot(rows, columns, 1 + place) for place in range(len(curve))]
-    else:
-        places = given_axes("plot_curve", ax, len(curve))
-        figure, columns = figure_of(places[0]), 1  # who knows where these are: all are labelled
+    # Who knows where panels of the caller are: there, all are labelled.
+    columns = min(columns, len(curve)) if ax is None else 1
+    size = 2.6, [1.8] * -(-len(curve) // columns)
+    places = panel_axes("plot_curve", ax, len(curve), size=size, columns=columns, title=title)
     name = curve.metric.name.removeprefix("macro_")  # a panel is of one label
     for place, (panel, line) in enumerate(zip(places, curve, strict=True)):
         _draw(panel, line)
@@ -85,7 +70,7 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3, ax: Any = Non
         panel.set_ylabel(ylabel, rotation=90, size=9.5, ha="center", va="bottom")
         panel.yaxis.set_label_coords(-0.16, 0.5)
         panel.set_title(line.name, loc="left", size=10, color=INK)
-    return figure
+    return figure_of(places[0])
 
 
 def _draw(ax: Axes, line: CurveLine) -> None:
@@ -141,13 +126,9 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     >>> plot_frontier(frontier, Figure().add_subplot()).get_ylabel()
     'macro_recall, %'
     """
-    require_matplotlib()
+    (ax,) = panel_axes("plot_frontier", ax, 1, size=(5.2, [3.0]), pyplot=True)
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.figure(figsize=(6.0, 4.0)).add_axes((0.09, 0.14, 0.87, 0.75))
     limit, met = frontier.limit, frontier.met
     per_row = limit.of == "labels_per_row"
     # Rates are in %, a number of labels is not.
@@ -215,12 +196,10 @@ def plot_reliability(
     """
     if not curves:
         raise ValueError("curves of plot_reliability must hold at least one curve, got none")
-    if ax is None:
-        # Shares of the figure: the curve is nearly square, so that its diagonal is one.
-        figure = new_figure(5.2, 5.6)
-        figure.text(0.03, 0.985, title, size=10, color=INK, va="top")
-        ax = [figure.add_axes((0.11, 0.38, 0.85, 0.5)), figure.add_axes((0.11, 0.1, 0.85, 0.19))]
-    places = given_axes("plot_reliability", ax, min(max(np.size(ax), 1), 2))
+    # The first is nearly square, so that its diagonal is one.
+    count = 2 if ax is None else min(max(np.size(ax), 1), 2)
+    size = 4.4, [2.8, 1.1]
+    places = panel_axes("plot_reliability", ax, count, size=size, title=title)
     from matplotlib.ticker import MultipleLocator
 
     above, *below = places  # on one Axes there is no room for how many there are

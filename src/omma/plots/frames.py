@@ -34,14 +34,6 @@ def require_matplotlib() -> None:
     require("matplotlib", "plots need", '"omma-learn[plots]"')
 
 
-def new_figure(wide: float, high: float, **options: Any) -> Figure:
-    """An empty figure, so many inches wide and high."""
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(wide, high), **options)
-
-
 def save(figure: Figure, path: str | Path) -> None:
     """Write a figure to a file, whole or not at all.
 
@@ -71,23 +63,57 @@ def name_room(names: Collection[str]) -> float:
     return 0.6 + 0.085 * min(max(map(len, names)) + 6, LONGEST)
 
 
-def given_axes(owner: str, ax: Any, panels: int) -> list[Axes]:
-    """The axes that a caller passed, checked: as many as there are panels."""
-    places: list[Axes] = list(np.asarray(ax, dtype=object).ravel())  # one, a list, or an array
-    if len(places) != panels:
-        raise ValueError(
-            f"ax of {owner} must be an Axes for each panel, {panels} in all, got {len(places)}"
-        )
-    return places
+def panel_axes(
+    owner: str,
+    ax: Any,
+    count: int,
+    *,
+    size: tuple[float, Sequence[float]],
+    right: float = 0.2,
+    columns: int = 1,
+    title: str = "",
+    pyplot: bool = False,
+) -> list[Axes]:
+    """An Axes for each panel: those that the caller passed as ``ax``, or those of a new figure.
+
+    ``size`` is the width of a panel, and the height of the panels of each row; ``right`` is the
+    room for names to its right; both are in inches. ``title`` is a line above all panels of a new
+    figure, and ``pyplot`` says that notebooks show it by themselves.
+    """
+    require_matplotlib()
+    if ax is not None:
+        places: list[Axes] = list(np.asarray(ax, dtype=object).ravel())  # one, a list, or an array
+        if len(places) != count:
+            raise ValueError(
+                f"ax of {owner} must be an Axes for each panel, {count} in all, got {len(places)}"
+            )
+        return places
+    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
+
+    wide, heights = size
+    # Inches around each panel, and for the title.
+    left, below, above, head = 0.55, 0.62, 0.5, 0.38 if title else 0.0
+    width = columns * (left + wide + right)
+    height = len(heights) * (below + above) + sum(heights) + head
+    figure = (plt.figure if pyplot else Figure)(figsize=(width, height))
+    figure.text(left / width, 1 - 0.16 / height, title, size=10, color=INK, va="top")
+    # Matplotlib takes margins as shares of the figure, and gaps as shares of the mean panel.
+    grid = figure.add_gridspec(
+        len(heights), columns, height_ratios=heights,
+        left=left / width, right=1 - right / width,
+        bottom=below / height, top=1 - (head + above) / height,
+        wspace=(left + right) / wide, hspace=(below + above) / np.mean(heights),
+    )  # fmt: skip
+    return [figure.add_subplot(grid[divmod(place, columns)]) for place in range(count)]
 
 
 def frames(
     owner: str, panels: Mapping[str, Mapping[str, Any]], title: str, ax: Any, columns: int = 2
-) -> tuple[Figure, list[Axes]]:
-    """A figure with a frame for each panel, and room to its right for the names of curves.
+) -> list[Axes]:
+    """An Axes for each panel, with room to its right for the names of its curves.
 
-    Each panel must have at least one curve, and each curve must have points. Where a caller passed
-    ``ax``, these are the frames.
+    Each panel must have at least one curve, and each curve must have points.
     """
     if not panels:
         raise ValueError(f"panels of {owner} must hold at least one panel, got none")
@@ -100,27 +126,14 @@ def frames(
                     f"panels of {owner} must have curves with points, got none for {name!r} in "
                     f"{metric!r}"
                 )
-    if ax is not None:
-        places = given_axes(owner, ax, len(panels))
-        return figure_of(places[0]), places
-    most = max(map(len, panels.values()))
     columns = min(len(panels), columns)
     rows = -(-len(panels) // columns)
-    # Inches around and between panels, which are as high as the names of their curves need.
-    left, below, above, head = 0.55, 0.62, 0.5, 0.38 if title else 0.0
+    # Panels are as high as the names of their curves need.
+    names = 0.2 * max(map(len, panels.values()))
+    wide, high = (3.6, max(2.2, names + 0.3)) if columns > 1 else (4.8, max(2.9, names))
     right = name_room([name for curves in panels.values() for name in curves])
-    wide, high = (3.6, max(2.2, 0.2 * most + 0.3)) if columns > 1 else (4.8, max(2.9, 0.2 * most))
-    width, height = columns * (left + wide + right), rows * (below + high + above) + head
-    figure = new_figure(width, height)
-    figure.text(left / width, 1 - 0.16 / height, title, size=10, color=INK, va="top")
-    # Shares of the figure, and of a panel between panels.
-    grid = figure.add_gridspec(
-        rows, columns, left=left / width, right=1 - right / width,
-        bottom=below / height, top=1 - (head + above) / height,
-        wspace=(left + right) / wide, hspace=(below + above) / high,
-    )  # fmt: skip
-    places = [figure.add_subplot(grid[divmod(place, columns)]) for place in range(len(panels))]
-    return figure, places
+    size = wide, [high] * rows
+    return panel_axes(owner, ax, len(panels), size=size, right=right, columns=columns, title=title)
 
 
 def figure_of(ax: Axes) -> Figure:
@@ -160,27 +173,23 @@ def label_ends(
 
     A line leads from a curve to its name; an arrow points to curves that end outside.
     """
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-    from matplotlib.transforms import Affine2D, ScaledTranslation
-
     low, high = ax.get_ylim()
     points = ax.get_window_extent().height * 72 / ax.figure.dpi  # 72 of them are an inch
     ends = [(value - low) / (high - low) for value in values]
     # Lines of text that are 1.28 of their size apart do not touch.
     places = spread([end * points for end in ends], 1.28 * SIZE, points)
-    inches: Any = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
     for text, end, place, look in zip(texts, ends, places, looks, strict=True):
-        # In points from the curve's end, a share of the height, so that both can be resized.
-        offset = inches + ScaledTranslation(1, end, ax.transAxes)  # type: ignore[arg-type]
-        up = place - end * points
         outside = "↓ " if end < 0 else "↑ " if end > 1 else ""
         short = outside + (text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
-        ax.text(AWAY, up, short, transform=offset, color=look["color"], size=SIZE, va="center")
-        if not outside:
-            leader = Path([(1, 0), (AWAY - 2, up)])
-            stroke: dict[str, Any] = {"fill": False, "linewidth": 0.7, "clip_on": False}
-            ax.add_artist(PathPatch(leader, transform=offset, **stroke, **look))
+        # From the left of the text, whatever box matplotlib thinks is around it, to the curve.
+        leader: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.7, "patchA": None}
+        leader.update(relpos=(0, 0.5), shrinkA=2, shrinkB=1, **look)
+        # In points from the curve's end, a share of the height, so that both can be resized.
+        ax.annotate(
+            short, (1, end), (AWAY, place - end * points), xycoords="axes fraction",
+            textcoords="offset points", color=look["color"], size=SIZE, va="center",
+            annotation_clip=False, arrowprops=None if outside else leader,
+        )  # fmt: skip
 
 
 def spread(values: Sequence[float], gap: float, top: float | None = None) -> list[float]:

@@ -11,16 +11,7 @@ import numpy as np
 from omma.certificate.gap import TWO_SIDED
 from omma.limits import Limit
 from omma.plots.bands import Band, draw_running, label_bands
-from omma.plots.frames import (
-    clean,
-    figure_of,
-    frames,
-    given_axes,
-    label_ends,
-    name_room,
-    new_figure,
-    require_matplotlib,
-)
+from omma.plots.frames import clean, figure_of, frames, label_ends, name_room, panel_axes
 from omma.plots.palette import looks, name_of
 from omma.trace import Trace
 
@@ -80,7 +71,6 @@ def plot_running(
     >>> ax.get_ylabel()
     'macro_f1 so far, %'
     """
-    require_matplotlib()
     if not traces:
         raise ValueError("traces of plot_running must hold at least one trace, got none")
     for label, trace in traces.items():
@@ -94,15 +84,12 @@ def plot_running(
         raise ValueError(
             f"traces of plot_running must be measured by one metric, got {', '.join(metrics)}"
         )
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        # Inches: the panel keeps its size, however long the names of its curves are.
-        width = 5.25 + max(1.75, name_room(traces))
-        ax = plt.figure(figsize=(width, 4.2)).add_axes((0.56 / width, 0.13, 4.69 / width, 0.76))
     bands = bands_of(traces)
     if gap:
         bands = {**_attainable(traces), **bands}
+    size = 4.7, [3.2]
+    room = name_room(bands)
+    (ax,) = panel_axes("plot_running", ax, 1, size=size, right=room, pyplot=True)
     draw_running(ax, name or metrics[0], bands)
     if bottom is not None:
         ax.set_ylim(bottom=bottom)
@@ -150,10 +137,10 @@ def plot_panels(
     >>> [ax.get_ylabel() for ax in plot_panels(panels).axes]
     ['macro_f1 so far, %', 'micro_f1 so far, %']
     """
-    figure, places = frames("plot_panels", panels, title, ax, columns)
+    places = frames("plot_panels", panels, title, ax, columns)
     for place, (name, traces) in zip(places, panels.items(), strict=True):
         plot_running(traces, place, name=name, bottom=0.0)
-    return figure
+    return figure_of(places[0])
 
 
 def bands_of(traces: Mapping[str, Trace]) -> dict[str, Band]:
@@ -231,17 +218,11 @@ def plot_limits(traces: Mapping[str, Trace], *, ax: Any = None) -> Figure:
             "traces of plot_limits must have at least one limit and labels to judge it by: replay "
             "a policy with subject_to= on labelled rows"
         )
-    if ax is None:
-        width, height = 5.2 + name_room(traces), 3.2 + 2.2 * len(limits)
-        figure = new_figure(width, height, dpi=150)
-        # The metric is looked at first, so its panel is half as high again as that of a limit.
-        heights = [3.0] + [2.0] * len(limits)
-        grid = figure.add_gridspec(
-            len(heights), 1, height_ratios=heights, left=0.6 / width, right=5.2 / width,
-            top=1 - 0.5 / height, bottom=0.5 / height, hspace=0.42,
-        )  # fmt: skip
-        ax = [figure.add_subplot(grid[place]) for place in range(len(heights))]
-    above, *below = given_axes("plot_limits", ax, 1 + len(limits))
+    # The metric is looked at first, so its panel is half as high again as that of a limit.
+    size = 4.6, [2.6] + [1.7] * len(limits)
+    panels = 1 + len(limits)
+    room = name_room(traces)
+    above, *below = panel_axes("plot_limits", ax, panels, size=size, right=room)
     plot_running(traces, above)
     for panel, limit in zip(below, limits.values(), strict=True):
         _draw_limit(panel, limit, traces)
