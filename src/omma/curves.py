@@ -14,7 +14,7 @@ from omma._validate import check_number, check_positive_int, check_seed, shown
 from omma.metrics import LabelMetric, Macro, Metric, Micro, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies.base import check_sample
-from omma.policies.thresholds import pooled, ranked_labels, threshold_rule
+from omma.policies.thresholds import RankedLabel, pooled, ranked_labels, threshold_rule
 from omma.rows.batch import Batch
 from omma.rule import Rule
 
@@ -194,26 +194,23 @@ def curve(
     if is_common:
         names, ranked = [objective.name], [pooled(ranked)]
     weight = sample.row_weights
-    # The fewest predictions come first in cuts, and the lowest threshold in lines.
-    cuts = [label.cuts for label in ranked]
-    thresholds = [label.thresholds(at)[::-1] for label, at in zip(ranked, cuts, strict=True)]
+    thresholds = [label.thresholds(label.cuts)[::-1] for label in ranked]
     bands = [(np.empty(0, np.int64), np.empty(0), np.empty(0))] * len(ranked)
     if bootstrap:
-        spread = [_spread_places(of_label) for of_label in thresholds]
-        drawn = [np.empty((bootstrap, len(at))) for at in spread]
-        for start, draws in _drawn_weights(weight, bootstrap, seed):  # the same for all lines
-            for label, of_label, at, values in zip(ranked, cuts, spread, drawn, strict=True):
-                cells = label.cells(of_label[::-1][at][::-1], draws)[..., ::-1]
-                values[start : start + len(draws)] = _values(objective, cells, zero_division)
+        spread = [_spread_places(rising) for rising in thresholds]
+        drawn: list[list[Floats]] = [[] for _ in ranked]
+        for weights in _drawn_weights(weight, bootstrap, seed):  # the same for all lines
+            for values_of_line, label, at in zip(drawn, ranked, spread, strict=True):
+                values_of_line.append(_values(objective, label, at, weights, zero_division))
         shares = ((1 - level) / 2, (1 + level) / 2)
         bands = [
-            (at, *np.quantile(values, shares, axis=0))
-            for at, values in zip(spread, drawn, strict=True)
+            (at, *np.quantile(np.concatenate(values_of_line), shares, axis=0))
+            for at, values_of_line in zip(spread, drawn, strict=True)
         ]
     lines = []
-    for name, label, at, rising, band in zip(names, ranked, cuts, thresholds, bands, strict=True):
-        cells = label.cells(at, weight[np.newaxis])[:, 0, ::-1]
-        values = _values(objective, cells, zero_division)
+    for name, label, rising, band in zip(names, ranked, thresholds, bands, strict=True):
+        everywhere = np.arange(len(rising))
+        (values,) = _values(objective, label, everywhere, weight[np.newaxis], zero_division)
         best = len(values) - 1 - int(np.argmax(values[::-1]))  # of equals, the highest
         lines.append(CurveLine(name, rising, values, *band, best))
     rule = None
@@ -251,23 +248,31 @@ def _place(sample: Batch, label: Any) -> int:
     return int(label)
 
 
-def _values(metric: Metric, cells: Floats, zero_division: float) -> Floats:
-    """The metric at cells (tp, predicted, positive, n) that it takes for those of one label."""
-    values, (tp, predicted, positive, n) = np.zeros(cells.shape[1:]), cells
+def _values(
+    metric: Metric, label: RankedLabel, at: Places, weights: Floats, zero_division: float
+) -> Floats:
+    """The metric of each sample of weights, at some of the label's thresholds, which rise.
+
+    It takes the cells (tp, predicted, positive, n) of all labels for those of one.
+    """
+    # The higher the threshold, the fewer rows are predicted; cells of the fewest come first.
+    cuts = label.cuts[::-1][at][::-1]
+    tp, predicted, positive, n = label.cells(cuts, weights)[..., ::-1]
+    values = np.zeros(tp.shape)
     for weight, part in metric.parts:
         assert part.per_label is not None
         values += weight * part.per_label.of_cells(tp, predicted, positive, n, zero_division)
     return values
 
 
-def _drawn_weights(weight: Floats, bootstrap: int, seed: int) -> Iterator[tuple[int, Floats]]:
-    """How often each row was drawn, times its weight: some draws at a time, a row each."""
+def _drawn_weights(weights: Floats, bootstrap: int, seed: int) -> Iterator[Floats]:
+    """How often each row was drawn, times its weight: some samples at a time, a row each."""
     generator = np.random.default_rng(seed)
-    n = len(weight)
+    n = len(weights)
     step = max(1, AT_ONCE // n)
     for start in range(0, bootstrap, step):
         size = min(step, bootstrap - start)
-        yield start, generator.multinomial(n, np.full(n, 1 / n), size=size) * weight
+        yield generator.multinomial(n, np.full(n, 1 / n), size=size) * weights
 
 
 def _spread_places(thresholds: Floats) -> Places:

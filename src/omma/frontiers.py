@@ -14,7 +14,7 @@ from omma.evaluation import replay
 from omma.limits import Limit, at_least, at_most
 from omma.metrics import LabelMetric, Macro, Metric, metric as find_metric
 from omma.policies import Auto, TunedThresholds
-from omma.rows.frames import Names
+from omma.rows.batch import Batch
 
 POINTS = 15
 HARDEST = 0.97  # of the way from the value without a bound to 1: the strictest bound by default
@@ -106,9 +106,9 @@ def frontier(
         )
     from_above = limit.split("[")[0] in ("labels_per_row", "predicted_rate")
     bounded = at_most if from_above else at_least
-    first = bounded(limit, 1.0)  # any bound: the name is checked, and what it limits is known
+    any_bound = bounded(limit, 1.0)  # which checks the name
     budget = 1 if k is None and objective.multiclass else k
-    if first.of == "labels_per_row" and budget is not None:
+    if any_bound.of == "labels_per_row" and budget is not None:
         raise ValueError(
             f"limit of frontier must not be labels_per_row where every row gets {budget}: pass no k"
         )
@@ -123,18 +123,20 @@ def frontier(
     # Thresholds can be tuned exactly where each label is decided by itself.
     is_tuned = k is None and isinstance(objective, Macro | LabelMetric)
 
-    def counts_under(subject_to: Limit | None) -> tuple[Counts, Names | None]:
+    batch = Batch.read("frontier", eta, y, weights)
+    named = any_bound.named(batch.names, batch.m, "frontier")
+
+    def counts_under(subject_to: Limit | None) -> Counts:
         """True labels against decisions that maximize the metric under a limit."""
         if is_tuned:
-            policy: Any = TunedThresholds(objective, subject_to).fit(eta, y, weights=weights)
+            policy: Any = TunedThresholds(objective, subject_to).fit(batch)
         else:
             policy = Auto(objective, k, subject_to=subject_to)
-        trace = replay(policy, eta, y, metric=objective, weights=weights, checkpoints=0)
+        trace = replay(policy, batch, metric=objective, checkpoints=0)
         assert trace.counts is not None
-        return trace.counts, trace.names
+        return trace.counts
 
-    free, names = counts_under(None)
-    named = first.named(names, free.m, "frontier")
+    free = counts_under(None)
     start = named.value(free)
     if bounds is None:
         loosest = 0.0 if np.isnan(start) else start  # NaN: a rate of 0/0, nothing was predicted
@@ -142,7 +144,7 @@ def frontier(
         bounds = np.linspace(loosest, strictest, POINTS)
     values, reached = [], []
     for bound in bounds:
-        counts, _ = counts_under(replace(bounded(limit, float(bound)), index=named.index))
+        counts = counts_under(replace(bounded(limit, float(bound)), index=named.index))
         values.append(objective.value(counts))
         reached.append(named.value(counts))
     return Frontier(
