@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit
 
 from omma.kernels.calibrate import (
@@ -86,42 +87,32 @@ def calibration_of(sample: Batch, *, classes: bool = False) -> Calibration:
 
 
 class _Entries:
-    """Logits of all candidates with their labels and weights: (rows, labels).
+    """Logits of all candidates, one entry each, with their labels and weights.
 
-    Of sparse rows they are lists, and ``columns`` says of which label each entry is. Logits are
-    less the ``mean`` z̄_j of their label, of entries that weigh ``count`` n_j together; ``spread``
-    is W, the sum of their squares.
+    ``columns`` says of which label each entry is. Logits are less the ``mean`` z̄_j of their label,
+    of entries that weigh ``count`` n_j together; ``spread`` is W, the sum of their squares.
     """
 
     def __init__(self, sample: Batch, squash: float) -> None:
         labels, row_weight = sample.labels, sample.row_weights
         assert labels is not None
         self.m, self.rows = sample.m, float(row_weight.sum())
-        self.columns: NDArray[Any] | None = None
-        if sample.is_sparse:
-            matrix = sample.values
-            self.columns, values = matrix.indices, matrix.data.astype(np.float64)
-            self.true = stored_in(labels.matrix, matrix).astype(np.float64)
-            weight = np.repeat(row_weight, np.diff(matrix.indptr))
-        else:
-            values = np.asarray(sample.eta.array, dtype=np.float64)  # type: ignore[union-attr]
-            self.true = labels.matrix.toarray()
-            weight = np.broadcast_to(row_weight[:, np.newaxis], values.shape)
-        # A probability of zero is no candidate, and weighs nothing; one has no finite logit.
-        near = np.clip(values, LEAST, MOST)
+        eta: Any = sample.eta.matrix if sample.is_sparse else sample.eta.array  # type: ignore[union-attr]
+        matrix = sparse.csr_array(eta)  # a probability of zero is no candidate
+        self.columns, values = matrix.indices, matrix.data.astype(np.float64)
+        self.true = stored_in(labels.matrix, matrix).astype(np.float64)
+        self.weight = np.repeat(row_weight, np.diff(matrix.indptr)) * (values > 0.0)
+        near = np.clip(values, LEAST, MOST)  # zero and one have no finite logit
         logits = squashed(np.log(near) - np.log1p(-near), squash)
-        self.weight = weight * (values > 0.0)
         self.count = self.by_label(self.weight)
         occurs = np.where(self.count > 0.0, self.count, 1.0)
         self.mean = self.by_label(self.weight * logits) / occurs
-        self.within = logits - (self.mean if self.columns is None else self.mean[self.columns])
+        self.within = logits - self.mean[self.columns]
         self.spread = float((self.weight * self.within**2).sum())
 
     def by_label(self, values: Floats) -> Floats:
         """Sums over the rows, for each label."""
-        if self.columns is None:
-            return np.asarray(values.sum(axis=0))
-        return np.asarray(np.bincount(self.columns, values, self.m), dtype=np.float64)
+        return np.bincount(self.columns, values, self.m).astype(np.float64)
 
     @property
     def start(self) -> Floats:
@@ -133,8 +124,7 @@ class _Entries:
     def calibrated(self, parameters: Floats) -> Floats:
         """Calibrated logits."""
         offset = parameters[BETWEEN] * self.mean + parameters[CURVES:] + parameters[INTERCEPT]
-        offset = offset if self.columns is None else offset[self.columns]
-        return np.asarray(parameters[SLOPE] * self.within + offset)
+        return np.asarray(parameters[SLOPE] * self.within + offset[self.columns])
 
     def loss(self, parameters: Floats) -> float:
         """Log-loss, and what it costs to be far from the start."""
