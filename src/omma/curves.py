@@ -221,7 +221,7 @@ def curve(
 
 
 def _has_common_threshold(metric: Metric) -> bool:
-    """Whether all labels have one threshold; refuses metrics that do not go by thresholds."""
+    """Whether all labels share one threshold; refuses metrics that have no thresholds."""
     parts = [part for _, part in metric.parts]
     kinds = {type(part) if isinstance(part, Macro | Micro) else LabelMetric for part in parts}
     have_thresholds = all(isinstance(part, LabelMetric | Macro | Micro) for part in parts)
@@ -235,7 +235,7 @@ def _has_common_threshold(metric: Metric) -> bool:
 
 
 def _place(sample: Batch, label: Any) -> int:
-    """The column of a label that is told by its place or by its name."""
+    """The column of a label by its number or its name."""
     all_names: tuple[Any, ...] = sample.names or tuple(range(sample.m))
     if isinstance(label, str) and label in all_names:
         return all_names.index(label)

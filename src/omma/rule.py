@@ -438,7 +438,7 @@ class Rule:
 
 
 def squashed(logits: NDArray[np.float64], s: float) -> NDArray[np.float64]:
-    """Logits with those beyond s squashed, as kernels do.
+    """Squash logits beyond s, as kernels do: z becomes z·r·(2 − r), r = s / max(abs(z), s).
 
     >>> squashed(np.array([-3.0, 9.0]), 6.0)
     array([-3.,  8.])

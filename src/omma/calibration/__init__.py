@@ -1,4 +1,4 @@
-"""How far probabilities can be trusted, and how to make them trustworthy as labels come.
+"""Measures of calibration, and calibration that learns as labels come.
 
 Reliability, expected calibration error, log-loss and Brier take probabilities and labels as
 ``omma.replay`` does. ``OnlineCalibrator`` is the calibration inside ``omma.Auto``, alone.

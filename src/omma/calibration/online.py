@@ -41,7 +41,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Scores:
-    """How good probabilities are; of each, less is better.
+    """Scores of probabilities; lower is better.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """Probabilities as they came and as they were calibrated, each row by those before it.
+    """Probabilities before and after calibration, each row calibrated by those before it.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Calibrated:
 
 
 class OnlineCalibrator:
-    """Probabilities that are calibrated by the labels seen so far.
+    """Calibrates probabilities by the labels seen so far.
 
     This is what ``omma.Auto`` does with probabilities before it decides, with the same numbers.
     Until the first label comes, probabilities pass as they are. A label of probability zero stays
@@ -204,7 +204,7 @@ class OnlineCalibrator:
         seed: int | None = None,
         bins: int = 10,
     ) -> Calibrated:
-        """Calibrate each row by those before it, then learn from its labels; go on from there.
+        """Calibrate each row by all that was learned before it, then learn from its labels.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class OnlineCalibrator:
     def __eq__(self, calibrator: object) -> bool:
         if not isinstance(calibrator, OnlineCalibrator):
             return NotImplemented
-        # What was learned is all that two calibrators can differ in.
+        # Two calibrators differ in nothing but what they learned.
         mine, theirs = self._learned.arrays(), calibrator._learned.arrays()
         return all(np.array_equal(mine[name], theirs[name]) for name in mine)
 

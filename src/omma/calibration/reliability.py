@@ -1,4 +1,4 @@
-"""How far probabilities can be trusted: reliability, expected calibration error, log-loss, Brier.
+"""Measures of calibration: reliability, expected calibration error, log-loss, Brier.
 
 All of them take probabilities and labels as ``omma.replay`` does. A label that a sparse row
 does not store has the probability zero, and counts like any other. With class ids, every class
@@ -301,7 +301,7 @@ def _cases(
 
 
 def _quantiles(sample: Batch, label: int | None, shares: Floats) -> Floats:
-    """Edges of bins that hold as many cases each, equal edges being one."""
+    """Edges of bins of equal mass; equal edges are one."""
     blocks_of_cases = [(values, weight) for values, _, weight in _cases(sample, label)]
     values, weight = (np.concatenate(arrays) for arrays in zip(*blocks_of_cases, strict=True))
     order = np.argsort(values, kind="stable")

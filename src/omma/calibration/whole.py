@@ -1,4 +1,4 @@
-"""Calibration by all rows at once, for who has them: it depends on no order.
+"""Calibration on all rows at once, so that their order does not matter.
 
 The same curve as that of ``OnlineCalibrator``, c = σ(a (z − z̄_j) + e z̄_j + b + b_j), and the same
 start, which holds it back where there is little to learn from. Weights stand for repeated rows.
@@ -127,7 +127,7 @@ class _Entries:
         return np.asarray(parameters[SLOPE] * self.within + offset[self.columns])
 
     def loss(self, parameters: Floats) -> float:
-        """Log-loss, and what it costs to be far from the start."""
+        """Log-loss plus the ridge."""
         logits = self.calibrated(parameters)
         own = float((self.weight * (np.logaddexp(0.0, logits) - self.true * logits)).sum())
         away = float(self.start @ (parameters[:CURVES] - IDENTITY) ** 2)

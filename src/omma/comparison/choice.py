@@ -67,7 +67,7 @@ class Candidate:
 
     @property
     def shortfall(self) -> float:
-        """By how much the limits, with their margins, are missed in all."""
+        """The sum of how much each limit is missed, margins included."""
         return sum(status.missed_by for status in self.limits)
 
     @property
@@ -78,7 +78,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class PerLabel:
-    """A metric of each label: by the simple rule, and by the best one.
+    """The metric of each label under the simple rule and under the best one.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Choice:
             return self._verdict_with_limits(expect)
         if best is simple:
             return f"The {simple.title} is as good as anything here: {expect}."
-        # How far the simple rule is behind is what the best one gains, with its sign turned.
+        # The gain of the best rule is how far the simple one is behind, with its sign turned.
         low, high = simple.behind_interval
         gain = f"{-100 * simple.behind:.2f} points ({_range((-high, -low))})"
         if simple.as_good:
@@ -178,7 +178,7 @@ class Choice:
         return f"Deploy {best.title}: {expect}, {gain} more than the {simple.title}."
 
     def _verdict_with_limits(self, expect: str) -> str:
-        """Limits come first; a rule that would score more and misses them is named."""
+        """Limits first, then a rule that scores more but misses them, if there is one."""
         best = self.best
         title = f"the {best.title}" if best.name == SIMPLE else best.title
         values = "; ".join(map(_limit_value, best.limits))
@@ -188,11 +188,11 @@ class Choice:
                 f"{expect}. On unseen rows, {values}."
             )
         text = f"Deploy {title}: {expect}. On unseen rows, {values}."
-        # Who sees a higher value in the table will ask why that rule was not chosen.
+        # The table shows rules with higher values: say why they were not chosen.
         ahead = [rule for rule in self.candidates if not rule.holds and rule.behind > 0.0]
         if ahead:
             near = min(ahead, key=lambda rule: rule.shortfall)
-            # At the start of a sentence, titles that are no names have an article.
+            # A title that is no name, such as top-3 rule, needs an article here.
             subject = near.title if near.title[0].isupper() else f"The {near.title}"
             text += f" {subject} scores {100 * near.behind:.2f} points more, but {_misses(near)}."
         return text
@@ -209,7 +209,7 @@ class Choice:
                 _range(rule.interval, "…"),
                 "best" if is_best else f"{100 * rule.behind:+.2f}",
                 " " if is_best else _range(rule.behind_interval, "…"),
-                # A rule that does not learn has no stream of its own.
+                # A rule that does not learn has no value online.
                 MISSING if rule.stream is None else f"{100 * rule.stream:.2f}",
                 *map(_limit_cell, rule.limits),
             ]
@@ -348,7 +348,7 @@ def _limit_value(status: LimitStatus) -> str:
 
 
 def _limit_cell(status: LimitStatus) -> str:
-    """The value of a limit, and whether it is missed; 0/0 says nothing."""
+    """The value of a limit and whether it is missed; a dash where it is 0/0."""
     if np.isnan(status.value):
         return MISSING
     return f"{status.value:.4f}{' (missed)' if status.missed_by else ''}"

@@ -1,4 +1,4 @@
-"""``omma.choose``: rules compete, and each row is decided by rules that were made without it."""
+"""``omma.choose``: rules are compared on rows that they were learned without (cross-fitting)."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -36,9 +36,9 @@ Folds = list[NDArray[np.int64]]
 
 
 class Maker(NamedTuple):
-    """A way to make a rule of rows, as ``make`` does.
+    """A candidate before it is judged: ``make`` learns its rule from rows.
 
-    ``policy`` is what runs online, where the rule is what a policy has learned after one pass.
+    ``policy`` runs online, where the rule is the last rule of a policy.
     """
 
     name: str
@@ -162,10 +162,10 @@ def choose(
             left_out.append(
                 f"{maker.title} is left out: it needs all labels of a row or none{why}."
             )
-    with warnings.catch_warnings():  # said once, not by every fold
+    with warnings.catch_warnings():  # warned of above, once and not for every fold
         warnings.filterwarnings("ignore", ".*lowest other labels fill up", UserWarning)
         decisions = {maker.name: _out_of_fold(data, split, maker.make) for maker in makers}
-        streams = {  # the value of a policy that goes on learning
+        streams = {  # the value of a policy that learns as it decides
             maker.name: replay(
                 maker.policy, data, seed=seed, predictions=False, checkpoints=0
             ).value
@@ -214,7 +214,7 @@ def choose(
 
 
 def _with_labels(data: Batch) -> tuple[Batch, list[str]]:
-    """Rows that have a known label and a weight, and a note about those that have no label."""
+    """Rows with a known label and a weight, and a note about rows without labels."""
     assert data.labels is not None
     known, usable, notes = data.labels.known, data.row_weights > 0, []
     if known is not None:
@@ -226,7 +226,7 @@ def _with_labels(data: Batch) -> tuple[Batch, list[str]]:
 
 
 def _folds(n: int, folds: int, seed: int) -> Folds:
-    """Rows split at random."""
+    """Split the rows at random into folds of equal size."""
     check_positive_int("choose", "folds", folds)
     if not 2 <= folds <= n:
         raise ValueError(
@@ -239,7 +239,7 @@ def _folds(n: int, folds: int, seed: int) -> Folds:
 
 
 def _makers(goal: Auto, m: int, frank_wolfe: bool) -> Iterator[Maker]:
-    """All rules that a goal has, the simplest first: of equal rules the first is the best."""
+    """All candidates for the metric, budget and limits of ``goal``, the simplest first."""
     metric, k, at_most, limits = goal.objective, goal.budget, goal.at_most, goal.limits or None
     simple = simple_rule(k, m, at_most)
     yield Maker(SIMPLE, "0.5 threshold" if k is None else f"top-{k} rule", lambda batch: simple)
@@ -273,7 +273,7 @@ def _makers(goal: Auto, m: int, frank_wolfe: bool) -> Iterator[Maker]:
 
 
 def _out_of_fold(data: Batch, folds: Folds, make: Callable[[Batch], Rule]) -> Any:
-    """Decisions on every row, by rules that were made of the rows of other folds."""
+    """Decide each fold by a rule learned from the other folds; a CSR matrix of all rows."""
     # A matrix even of one label, whose probabilities may come as a vector.
     eta = data.eta.matrix if isinstance(data.eta, SparseProbabilities) else data.eta.array
     decisions = []
@@ -299,10 +299,12 @@ def _limit_counts(limit: Limit, sample: Resampler, rule: int) -> tuple[Counts, C
 
 
 def _status(limit: Limit, rule: int, whole: Resampler, *folds: Resampler) -> LimitStatus:
-    """How a limit stands by the out-of-fold decisions of a rule, and how surely.
+    """The status of a limit by the out-of-fold decisions of a rule.
 
-    The rule to deploy is made once more, and differs from those of the folds as they differ from
-    each other: their spread beyond what chance makes of the rows of a fold counts as error, too.
+    The rule to deploy is learned once more, from all rows, and will differ from the rules of the
+    folds as these differ from each other. With F folds, the variance of its value is
+    σ² + s² (1 + 1/F): σ is the standard error by all rows, and s² is the variance between folds
+    beyond F σ², that of a fold by chance.
     """
     counts, seen = _limit_counts(limit, whole, rule)
     error, draws = limit.error(seen), limit.draws(seen)
@@ -311,7 +313,7 @@ def _status(limit: Limit, rule: int, whole: Resampler, *folds: Resampler) -> Lim
     if len(values) > 1 and error > 0.0:
         of_rules = max(values.var(ddof=1) - len(folds) * error**2, 0.0)
         widened = np.sqrt(error**2 + of_rules * (1.0 + 1.0 / len(folds)))
-        # As sure as by so many draws, for intervals that are made of their number.
+        # Intervals are computed by the number of draws: a larger error stands for fewer.
         error, draws = float(widened), draws * (error / widened) ** 2
     return LimitStatus(limit, limit.value(counts), 0.0, error, draws)
 
@@ -328,7 +330,7 @@ def _per_label(sample: Resampler, best: int) -> PerLabel | None:
 
 
 def _remarks(sample: Resampler, goal: Auto, best: int) -> Iterator[str]:
-    """Where the data is too thin for what is reported, or the metric rewards the wrong thing."""
+    """Notes on data that is too thin for the report, and on metrics with a trivial maximum."""
     metric, n, m = sample.metric, sample.n, sample.m
     if n < FEW_ROWS:
         yield f"{n:,} rows are few: intervals may be too narrow."
@@ -344,7 +346,7 @@ def _remarks(sample: Resampler, goal: Auto, best: int) -> Iterator[str]:
         yield "No label occurs in these rows: they cannot tell a good rule from a bad one."
     is_macro_precision = isinstance(metric, Macro) and metric.of == find_metric("precision")
     if is_macro_precision and goal.budget is not None:
-        # Spare slots go to other labels in every fold, so that out-of-fold counts are of no rule.
+        # Each fold's rule fills spare slots with other labels: together they are like no rule.
         yield (
             "Macro precision with a budget: values and intervals can be off by many points; judge "
             "the rule on held-out rows."

@@ -1,7 +1,7 @@
 """``omma.comparison.compare``: policies run on the same sequences, for several metrics at once.
 
-Its arguments are rows, metrics and policies, checked once; ``choose`` reads rows and metrics so,
-too.
+All arguments are checked before anything runs. ``choose`` reads rows and metrics by the same
+functions.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def read_rows(
     names: Sequence[str] | None = None,
     weights: ArrayLike | None = None,
 ) -> Batch:
-    """Rows as kernels read them fastest, so that no replay converts them again."""
+    """Read labelled rows, in the types of the kernels, so that no replay converts them."""
     if y is None and not isinstance(eta, Batch):
         raise ValueError(f"y of {owner} must be given, got None")
     batch = Batch.read(owner, eta, y, weights, names)
@@ -243,7 +243,7 @@ def read_rows(
 
 
 def read_train(train: Any, data: Batch) -> Batch | None:
-    """What policies learn from beforehand, if there is any."""
+    """The sample that policies are fitted to beforehand, if there is one."""
     if train is None:
         return None
     pair = (train, None) if isinstance(train, Batch) else train  # a batch has its labels with it
@@ -256,7 +256,7 @@ def read_train(train: Any, data: Batch) -> Batch | None:
 
 
 class BudgetedMetric(NamedTuple):
-    """A metric with its budget, and what the two are called together."""
+    """A metric with its budget, and a name for both, such as macro_f1@3."""
 
     name: str
     metric: Metric
@@ -264,7 +264,7 @@ class BudgetedMetric(NamedTuple):
 
 
 def read_metrics(owner: str, metrics: Any, data: Batch) -> list[BudgetedMetric]:
-    """All metrics, each with its budget; both must go with the labels of the data.
+    """Read metrics and their budgets; both must fit the labels of the data.
 
     A metric comes by its name, with its budget after an @, as a pair with it, or as it is.
     """
@@ -295,7 +295,7 @@ def read_metrics(owner: str, metrics: Any, data: Batch) -> list[BudgetedMetric]:
 
 
 def check_distinct(parameter: str, names: Sequence[Any], hint: str = "") -> None:
-    """At least one, and none twice."""
+    """Refuse a list that is empty or repeats an entry."""
     if not names:
         raise ValueError(f"{parameter} of compare must hold at least one, got none")
     if len(set(names)) < len(names):
@@ -384,7 +384,7 @@ def read_entrants(policies: Any, train: Batch | None, priors: tuple[float, ...])
 
 
 def _entrant(choice: Any, train: Batch | None, priors: tuple[float, ...]) -> Entrant:
-    """A policy by its name in the roster, as it is, or as a function that makes it."""
+    """A policy by its name in the registry, as it is, or by a function that makes it."""
     name = None
     if isinstance(choice, tuple) and len(choice) == 2 and isinstance(choice[0], str):
         name, choice = choice

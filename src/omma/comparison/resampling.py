@@ -147,17 +147,16 @@ class Resampler:
         return tp, predicted, positive, share * self.whole.n[0, rule]
 
     def _blocks(self, draws: int) -> Iterator[slice]:
-        """All draws at once, or where labels are very many some of them at a time."""
+        """All draws at once; with very many labels, some at a time."""
         step = max(1, ROOM // self.sums.shape[1])
         for start in range(0, draws, step):
             yield slice(start, min(start + step, draws))
 
     def draw(self, draws: int) -> tuple[Array, Array, Array]:
-        """The metric of every rule on so many resamples of the rows, each of shape (rules, draws).
+        """The metric of every rule on resamples of the rows: three arrays of shape (rules, draws).
 
-        The first are plain values. The second have pseudo-counts that keep a few rows from claiming
-        certainty. The third are smoothed with levels that differ more between rules, for the
-        differences of rules.
+        The first has plain values. The second has pseudo-counts, as a few rows are no certainty.
+        The third is smoothed with levels that differ more between rules: it is for differences.
         """
         weights = self.rng.standard_exponential((draws, self.groups))
         weights *= self.groups / weights.sum(axis=1, keepdims=True)  # as many rows in every draw
@@ -181,7 +180,7 @@ class Resampler:
         return np.concatenate(values)
 
     def _smoothed(self, cells: Cells, correlation: float) -> Array:
-        """Values with random pseudo-counts; levels of two rules are correlated so much.
+        """Values with random pseudo-counts; ``correlation`` is that of the levels of two rules.
 
         A metric of one 2x2 table (one label, or micro) gets Gamma(1/8) in each cell. A mean of
         rates o/u over labels or classes becomes a mean of (o + a) / (u + a + b) with a ~ Gamma(l)
@@ -346,7 +345,7 @@ def optimism(draws: Array, best: int, eligible: NDArray[np.bool_]) -> float:
 
 
 def _around(centres: Array, draws: Array, quantile: float, ends: Range) -> tuple[Array, Array]:
-    """Intervals about centres by the quantiles of draws, which stay within their range."""
+    """Intervals around centres, as wide as quantiles of the draws; none leaves the range."""
     low, high = ends
     if not np.isfinite(high - low):
         below, above = _spread(draws, quantile)
@@ -369,7 +368,7 @@ def _spread(draws: Array, quantile: float) -> tuple[Array, Array]:
 
 
 def _quantile(left_out: Array) -> float:
-    """Standard errors on either side of 95 %, by values without each group of rows.
+    """How many standard errors a 95 % interval reaches to each side, by the jackknife.
 
     A variance that rests on groups of kurtosis k is known as by 2g / (k - 1) degrees of freedom.
     """

@@ -123,13 +123,13 @@ class Cell(Runs):
 
     @classmethod
     def of(cls, by_prior: dict[float | None, Runs], **about: Any) -> Cell:
-        """The cell of such runs; the highest mean is the best, of equals the first.
+        """Make a cell of runs by prior: the highest mean is the best, of equals the first.
 
         Where a comparison was stopped, priors that ran on more sequences go first.
         """
 
         def order(runs: Runs) -> tuple[int, float]:
-            # A mean that is not known is the worst.
+            # An unknown mean is the worst.
             return len(runs.seeds), -math.inf if math.isnan(runs.mean) else runs.mean
 
         best = max(by_prior.values(), key=order, default=Runs())
@@ -141,7 +141,7 @@ class Cell(Runs):
         return not self.reason
 
     def entry(self, runs: Runs) -> GridEntry:
-        """What a table shows of these runs of the cell."""
+        """The entry of a table for some of the runs of the cell."""
         if not runs.seeds:
             return GridEntry(instead=MISSING if self.supported else UNSUPPORTED)
         return GridEntry(runs.mean, runs.std, runs.seconds, partial=not self.complete)
@@ -154,7 +154,7 @@ class Cell(Runs):
 
 
 def _with_prior(prior: float | None) -> str:
-    """What is added to a name where it has a prior."""
+    """The end of a name that says its prior; empty without one."""
     return "" if prior is None else f", λ = {tables.plain(prior)}"
 
 
@@ -220,7 +220,7 @@ class Comparison:
         ]
 
     def _results(self) -> Iterator[tuple[dict[str, Any], Runs, str]]:
-        """What all records of some runs begin with, the runs, and why there are none."""
+        """For each cell and prior: the first fields of records, its runs, or why it has none."""
         for cell in self.cells.values():
             head = {"policy": cell.policy, "metric": cell.metric, "k": cell.k}
             for runs in cell.by_prior.values() or [Runs()]:
@@ -256,7 +256,7 @@ class Comparison:
         return pandas.DataFrame(self.runs)
 
     def grid(self, std: bool = False, priors: bool = False, seconds: bool = False) -> Grid:
-        """The table before it is drawn, for those who draw it in their own way."""
+        """The table as a ``Grid``, to be laid out in another way."""
         names, entries = [], []
         for policy in self.policies:
             title = self.titles[policy]
@@ -315,8 +315,8 @@ class Comparison:
     ) -> dict[str, dict[str, Band]]:
         """The curve of each policy that has run, for each metric; metrics without any are left out.
 
-        ``points`` are x, mean and deviation of a curve. A metric that was asked for stays, so that
-        whoever draws it says what is missing.
+        ``points`` returns x, mean and deviation of a curve. A metric that was asked for is not left
+        out, so that the plot can say what is missing.
         """
         from omma.plots import Band
         from omma.plots.palette import looks

@@ -1,4 +1,4 @@
-"""Pictures of how a metric develops along a sequence; the only room that knows matplotlib."""
+"""Pictures of how a metric develops along a sequence; the only package that imports matplotlib."""
 
 from omma.plots.bands import Band, plot_bands, plot_priors
 from omma.plots.choice import plot_choice

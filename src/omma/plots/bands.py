@@ -139,7 +139,7 @@ def label_bands(ax: Axes, bands: Bands, digits: int = 2, most: float = np.inf) -
 
 
 def widths(bands: Bands) -> list[float]:
-    """Of strokes: thinner ones come on top, so that curves which coincide can all be seen."""
+    """Widths of strokes: thinner ones come on top, so that equal curves can all be seen."""
     thinner = np.linspace(2.4, 1.2, len(bands)).tolist()
     # Fixed rules are there to compare with, and stay in the background.
     return [

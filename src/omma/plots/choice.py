@@ -61,7 +61,7 @@ def plot_choice(bars: Bars, best: str, *, title: str = "", ax: Axes | None = Non
 
 
 def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
-    """The same figure with rules and their intervals above all that it shows.
+    """Add panels of rules and their intervals at the top of a figure, which grows.
 
     Panels are bars and the best of them, as ``plot_choice`` takes them, by their titles.
     """
@@ -90,7 +90,7 @@ def _height(bars: Bars) -> float:
 
 
 def _add_panel(figure: Figure, bars: Bars, best: str, title: str, top: float) -> None:
-    """Add a panel to a figure, from so many inches above its foot downwards."""
+    """Add a panel to a figure, its upper edge ``top`` inches from the bottom."""
     width, height = figure.get_size_inches()
     figure.text(0.19 / width, (top - 0.12) / height, title, size=10, color=INK, va="top")
     # Names of rules stand to the left of the intervals, values to the right.

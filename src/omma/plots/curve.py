@@ -59,7 +59,7 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3, ax: Any = Non
             f"curve of plot_curve must have from 1 to {PANELS} lines, got {len(curve)}: pick some "
             "by labels= of omma.curve"
         )
-    # Who knows where panels of the caller are: there, all are labelled.
+    # Panels of the caller may be anywhere: each gets a label.
     columns = min(columns, len(curve)) if ax is None else 1
     size = 2.6, [1.8] * -(-len(curve) // columns)
     places = panel_axes("plot_curve", ax, len(curve), size=size, columns=columns, title=title)

@@ -29,7 +29,7 @@ LEARNING = (*LEARNERS.values(), "#E69F00", "#56B4E9")
 FIXED = tuple(STILL.values())
 DASHES: tuple[Any, ...] = ("-", (0, (3.2, 1.4)), (0, (1, 1.2)))
 
-# Classes of policies by the name of their colour.
+# The name in LEARNERS or STILL of each class of policies.
 FAMILIES = {
     "Auto": "auto",
     "OMMA": "omma",
