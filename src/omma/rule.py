@@ -294,21 +294,10 @@ class Rule:
         missing = [name for name in ("k", "slope", "offset") if name not in content]
         if missing:
             raise ValueError(f"text of Rule.from_json must have {', '.join(missing)}")
-        names = content.get("names")
-        # The other fields are checked by the class; a text would pass as a sequence of letters.
-        if names is not None and not (
-            isinstance(names, list) and all(isinstance(name, str) for name in names)
-        ):
-            raise ValueError(f"names of Rule must be a list of texts, got {shown(names)}")
-        return cls(
-            content["slope"],
-            content["offset"],
-            content["k"],
-            content.get("matrix"),
-            None if names is None else tuple(names),
-            content.get("at_most"),
-            content.get("calibration"),
-        )
+        # Fields are called as in the JSON, and the class checks them.
+        names = [field.name for field in dataclasses.fields(cls)]
+        fields: dict[str, Any] = {name: content.get(name) for name in names}
+        return cls(**fields)
 
     # Exports: each target is a file of ``omma.export``, imported when it is used
 

@@ -183,8 +183,8 @@ def choose(
         tuple(_status(limit, rule, *samples) for limit in limits) for rule in range(len(makers))
     ]
     missed = np.array([sum(status.missed_by for status in of_rule) for of_rule in statuses])
-    # Limits come first; of equal rules the simplest, which is first, is the best.
-    best = int(np.lexsort((np.arange(len(makers)), -sample.values, missed))[0])
+    # Limits come first; of equal rules the first, which is the simplest, is the best.
+    best = int(np.lexsort((-sample.values, missed))[0])
     judged = estimates(sample, draws, best, missed == missed[best])
     candidates = tuple(
         Candidate(

@@ -122,8 +122,8 @@ def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
         if not np.isnan(band.std).all():
             low, high = 100 * (band.mean - band.std), 100 * (band.mean + band.std)
             # Many bands that overlap would hide the curves.
-            faint: dict[str, Any] = {"alpha": min(0.16, 0.5 / len(bands)), "linewidth": 0}
-            ax.fill_between(band.x, low, high, color=band.look["color"], **faint)
+            alpha = min(0.16, 0.5 / len(bands))
+            ax.fill_between(band.x, low, high, color=band.look["color"], alpha=alpha, linewidth=0)
     clean(ax, f"{metric} so far, %", "rows")
     ax.set_xlim(0, max(int(band.x[-1]) for band in bands.values()))
 
@@ -226,8 +226,10 @@ def plot_priors(
             x = np.array([order[prior] for prior in band.x]) + sides[curves.index(name)]
             ax.errorbar(x, mean, std, linewidth=width, **WHISKERS, **band.look)
             best = int(np.nanargmax(mean))
-            ring: dict[str, Any] = {"markersize": 8.5, "fillstyle": "none", "markeredgewidth": 1.1}
-            ax.plot(x[best], mean[best], "o", color=band.look["color"], **ring)
+            ax.plot(
+                x[best], mean[best], "o", color=band.look["color"], markersize=8.5,
+                fillstyle="none", markeredgewidth=1.1,
+            )  # fmt: skip
         ax.set_xticks(range(len(priors)), [plain(prior) for prior in priors])
         ax.set_xlim(-0.4, len(priors) - 0.6)
         ax.set_ylim(*limits(bands.values()))

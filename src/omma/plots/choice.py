@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omma.plots.frames import AXIS, INK, bare, figure_of, require_matplotlib
 from omma.plots.palette import FIXED, LEARNING
@@ -105,8 +105,10 @@ def _draw(ax: Axes, bars: Bars, best: str) -> None:
         color = LEARNING[0] if name == best else FIXED[0]
         ax.plot([low, high], [place, place], color=color, linewidth=2.0, solid_capstyle="round")
         ax.plot([value], [place], color=color, marker="o", markersize=6.0)
-        beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
-        ax.annotate(f"{value:.2f}", (1.02, place), size=9, color=color, **beside)
+        ax.annotate(
+            f"{value:.2f}", (1.02, place), xycoords=("axes fraction", "data"), size=9,
+            color=color, va="center",
+        )  # fmt: skip
         if name == best:
             ax.axvline(value, color=AXIS, linewidth=0.8, linestyle=(0, (3, 3)), zorder=0)
     ax.set_yticks(range(len(bars)), list(bars), color=INK, size=10)

@@ -79,16 +79,21 @@ def _draw(ax: Axes, line: CurveLine) -> None:
 
     low, high, values = 100 * line.low, 100 * line.high, 100 * line.values
     thresholds = np.clip(line.thresholds, 0.0, 1.0)  # the last is infinite
-    band: dict[str, Any] = {"step": "pre", "color": LEARNING[0], "alpha": 0.18, "linewidth": 0}
-    ax.fill_between(thresholds[line.at], low, high, **band)
-    steps: dict[str, Any] = {"drawstyle": "steps-pre", "color": LEARNING[0], "linewidth": 1.5}
-    ax.plot(np.append(0.0, thresholds), np.append(values[0], values), **steps)
+    ax.fill_between(
+        thresholds[line.at], low, high, step="pre", color=LEARNING[0], alpha=0.18, linewidth=0
+    )
+    ax.plot(
+        np.append(0.0, thresholds), np.append(values[0], values), drawstyle="steps-pre",
+        color=LEARNING[0], linewidth=1.5,
+    )  # fmt: skip
     best = thresholds[line.best], values[line.best]
     ax.plot(*best, marker="o", markersize=6, color=LEARNING[1], zorder=3)
     never = np.isinf(line.threshold)
-    text = "never" if never else f"{best[1]:.1f} at {line.threshold:.3g}"
-    beside: dict[str, Any] = {"xytext": (0, 7), "textcoords": "offset points", "size": 9}
-    ax.annotate(text, best, ha="left" if best[0] < 0.5 else "right", color=LEARNING[1], **beside)
+    ax.annotate(
+        "never" if never else f"{best[1]:.1f} at {line.threshold:.3g}", best, xytext=(0, 7),
+        textcoords="offset points", ha="left" if best[0] < 0.5 else "right", size=9,
+        color=LEARNING[1],
+    )  # fmt: skip
     clean(ax, "", "threshold")
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_locator(MultipleLocator(0.25))

@@ -182,8 +182,10 @@ def label_ends(
         outside = "↓ " if end < 0 else "↑ " if end > 1 else ""
         short = outside + (text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
         # From the left of the text, whatever box matplotlib thinks is around it, to the curve.
-        leader: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.7, "patchA": None}
-        leader.update(relpos=(0, 0.5), shrinkA=2, shrinkB=1, **look)
+        leader = {
+            "arrowstyle": "-", "linewidth": 0.7, "patchA": None, "relpos": (0, 0.5),
+            "shrinkA": 2, "shrinkB": 1, **look,
+        }  # fmt: skip
         # In points from the curve's end, a share of the height, so that both can be resized.
         ax.annotate(
             short, (1, end), (AWAY, place - end * points), xycoords="axes fraction",

@@ -246,12 +246,16 @@ def _draw_limit(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
                 continue
             with np.errstate(invalid="ignore"):  # it is NaN where nothing was predicted yet
                 broken: Any = limit.sign * (bound - values) > 0
-            red: dict[str, Any] = {"color": BROKEN, "alpha": 0.22, "linewidth": 0}
-            ax.fill_between(history.rows, values, bound, where=broken, interpolate=True, **red)
+            ax.fill_between(
+                history.rows, values, bound, where=broken, interpolate=True, color=BROKEN,
+                alpha=0.22, linewidth=0,
+            )  # fmt: skip
             if not status.reachable:  # no rule meets it: the picture says so, too
                 text = str(status).partition(": ")[2]
-                middle: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
-                ax.text(0.5, 0.5, text, size=10, color=BROKEN, **middle)
+                ax.text(
+                    0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", size=10,
+                    color=BROKEN,
+                )  # fmt: skip
     ax.axhline(bound, color=BOUND, linewidth=1.0, linestyle=(0, (4, 2)))
     clean(ax, f"{limit.name} so far{unit}", "rows")
     ax.ticklabel_format(axis="y", useOffset=False)  # it would stand where the title is
