@@ -30,7 +30,7 @@ from omma.rows.arrays import (
     read_probabilities,
     read_weights,
 )
-from omma.rows.batch import Batch
+from omma.rows.batch import Batch, read_labelled
 from omma.rows.frames import open_table
 from omma.state import aligned, padded
 from omma.state_parts import Calibration
@@ -225,7 +225,7 @@ class OnlineCalibrator:
             raise ValueError(f"eta of {owner} must be rows of probabilities, at least one")
         check_positive_int(owner, "bins", bins)
         self._check_width(owner, eta)
-        batch = Batch.read(owner, eta, y, weights)
+        batch = read_labelled(owner, eta, y, weights)
         # What is refused here is not learned.
         before, curve_before = self._scores(owner, batch, bins)
         order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)

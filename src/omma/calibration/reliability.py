@@ -18,7 +18,7 @@ from scipy.special import betainc, chdtrc
 
 from omma._validate import check_choice, check_number, check_positive_int
 from omma.rows.arrays import blocks, stored_in
-from omma.rows.batch import Batch
+from omma.rows.batch import Batch, read_labelled
 
 LEAST = 1e-15  # a probability of zero or one is not taken as certain
 TEST_BINS = 10  # of equal mass: bins of equal width leave most of rare labels in a single one
@@ -248,16 +248,9 @@ def brier(eta: Any, y: Any = None, *, weights: ArrayLike | None = None) -> float
 
 def read_sample(owner: str, eta: Any, y: Any, weights: ArrayLike | None) -> Batch:
     """Rows with at least one known label; all input is checked."""
-    batch = Batch.read(owner, eta, y, weights)
-    if not batch.n:
-        raise ValueError(f"eta of {owner} must have at least one row, got none")
-    batch.check(owner)
-    if batch.labels is None:
-        raise ValueError(f"y of {owner} must be given, got None")
-    if batch.labels.known is not None:
+    batch = read_labelled(owner, eta, y, weights).check(owner)
+    if batch.labels is not None and batch.labels.known is not None:
         batch = batch.take(batch.labels.known)
-        if not batch.n:
-            raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
     if not batch.row_weights.sum() > 0:
         raise ValueError(f"weights of {owner} must not all be zero")
     return batch

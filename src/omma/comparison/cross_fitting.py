@@ -15,7 +15,7 @@ from omma._candidates import warn_of_rows
 from omma._validate import check_positive_int, check_seed, shown
 from omma.calibration.reliability import CalibrationCheck
 from omma.comparison.choice import SIMPLE, Candidate, Choice, PerLabel
-from omma.comparison.protocol import read_metrics, read_rows
+from omma.comparison.protocol import read_metrics
 from omma.comparison.resampling import Resampler, estimates
 from omma.counts import Counts
 from omma.evaluation import replay
@@ -25,7 +25,7 @@ from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, Unsup
 from omma.policies.base import check_task
 from omma.policies.fixed import simple_rule
 from omma.rows.arrays import SparseProbabilities
-from omma.rows.batch import Batch
+from omma.rows.batch import Batch, read_labelled
 from omma.rule import Rule
 from omma.tables import HAT_ETA
 from omma.unseen import check_logged_labels, everything_is_best
@@ -138,7 +138,7 @@ def choose(
     check_positive_int(owner, "k", k, optional=True)
     if not isinstance(metric, str | Metric):
         raise TypeError(f"metric of choose must be a name or a metric, got {shown(metric)}")
-    rows = read_rows(owner, eta, y, names).check(owner)
+    rows = read_labelled(owner, eta, y, names=names).ready().check(owner)
     data, notes = _with_labels(rows)
     (target,) = read_metrics(owner, [metric if k is None else (metric, k)], data)
     check_task(owner, data, target.k or at_most, target.metric, whole=None)

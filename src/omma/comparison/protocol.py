@@ -1,7 +1,6 @@
 """``omma.comparison.compare``: policies run on the same sequences, for several metrics at once.
 
-All arguments are checked before anything runs. ``choose`` reads rows and metrics by the same
-functions.
+All arguments are checked before anything runs. ``choose`` reads metrics by the same function.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from omma.policies import MetricPolicy, Policy, UnsupportedMetricError
 from omma.policies.base import whole_for
 from omma.policies.fixed import FixedPolicy
 from omma.policies.registry import NAMES, REGISTRY
-from omma.rows.batch import Batch
+from omma.rows.batch import Batch, read_labelled
 
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # those of the paper
 METRICS = ("micro_f1", "macro_f1")
@@ -115,7 +114,8 @@ def compare(
     dict_keys([0.0, 1e-06, 0.001, 0.1, 1.0])
     """
     check_positive_int("compare", "n_jobs", n_jobs, optional=True)
-    data = read_rows("compare", eta, y, weights=weights)
+    # In the types of the kernels, so that no replay converts rows again.
+    data = read_labelled("compare", eta, y, weights).ready()
     targets = {target.name: target for target in read_metrics("compare", metrics, data)}
     tried, sequences = read_priors(priors), read_seeds(seeds)
     entrants = read_entrants(policies, read_train(train, data), tried)
@@ -218,30 +218,6 @@ def _check_comparable(name: str, policy: Policy, target: BudgetedMetric, data: B
 # Arguments
 
 
-def read_rows(
-    owner: str,
-    eta: Any,
-    y: Any,
-    names: Sequence[str] | None = None,
-    weights: ArrayLike | None = None,
-) -> Batch:
-    """Read labelled rows, in the types of the kernels, so that no replay converts them."""
-    if y is None and not isinstance(eta, Batch):
-        raise ValueError(f"y of {owner} must be given, got None")
-    batch = Batch.read(owner, eta, y, weights, names)
-    if not batch.n or not batch.m:
-        raise ValueError(
-            f"eta of {owner} must have at least one row and label, got {batch.n} rows and "
-            f"{batch.m} labels"
-        )
-    if batch.labels is None:
-        raise ValueError(f"eta of {owner} must be a batch with labels, got {batch!r}")
-    known = batch.labels.known
-    if known is not None and not known.any():
-        raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
-    return batch.ready()
-
-
 def read_train(train: Any, data: Batch) -> Batch | None:
     """The sample that policies are fitted to beforehand, if there is one."""
     if train is None:
@@ -249,7 +225,7 @@ def read_train(train: Any, data: Batch) -> Batch | None:
     pair = (train, None) if isinstance(train, Batch) else train  # a batch has its labels with it
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"train of compare must be a pair (eta, y), got {shown(train)}")
-    sample = read_rows("compare's train", pair[0], pair[1], data.names)
+    sample = read_labelled("compare's train", pair[0], pair[1], names=data.names).ready()
     if sample.m != data.m:
         raise ValueError(f"train of compare must have {data.m} labels, as eta, got {sample.m}")
     return sample

@@ -287,6 +287,24 @@ class Batch:
         return f"<batch of {self.n} rows, {self.m} labels{without}>"
 
 
+def read_labelled(owner: str, eta: Any, y: Any, weights: Any = None, names: Any = None) -> Batch:
+    """Read rows that must have labels, at least one of them known."""
+    if y is None and not isinstance(eta, Batch):
+        raise ValueError(f"y of {owner} must be given, got None")
+    batch = Batch.read(owner, eta, y, weights, names)
+    if not batch.n or not batch.m:
+        raise ValueError(
+            f"eta of {owner} must have at least one row and label, got {batch.n} rows and "
+            f"{batch.m} labels"
+        )
+    if batch.labels is None:
+        raise ValueError(f"eta of {owner} must be a batch with labels, got {batch!r}")
+    known = batch.labels.known
+    if known is not None and not known.any():
+        raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
+    return batch
+
+
 def _passed_on(owner: str, batch: Batch, names: Any, arguments: dict[str, Any]) -> Batch:
     """A batch as it is; refuses arguments beside it."""
     for parameter, value in arguments.items():
