@@ -247,12 +247,10 @@ def _makers(goal: Auto, m: int, frank_wolfe: bool) -> Iterator[Maker]:
         with suppress(UnsupportedMetricError):  # no thresholds can be found one label at a time
             tuned = TunedThresholds(metric, limits)
             yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
-    options: dict[str, Any] = {"at_most": at_most, "subject_to": limits}
-    trusting = OMMA(metric, k, feedback="estimates", **options)
     for name, title, policy in (
         ("auto", "Auto", goal),
-        (TRUSTING, f"OMMA({HAT_ETA})", trusting),
-        ("omma", "OMMA", OMMA(metric, k, **options)),
+        (TRUSTING, f"OMMA({HAT_ETA})", _omma(goal, feedback="estimates")),
+        ("omma", "OMMA", _omma(goal)),
     ):
         yield Maker(name, title, partial(last_rule, policy), policy)
     if not frank_wolfe:
@@ -270,6 +268,12 @@ def _makers(goal: Auto, m: int, frank_wolfe: bool) -> Iterator[Maker]:
         "Frank-Wolfe's best rule",
         lambda batch: search.fit(batch).deterministic().rules[0],
     )
+
+
+def _omma(goal: Auto, **options: Any) -> OMMA:
+    """OMMA with the metric, budget and limits of ``goal``."""
+    limits = goal.limits or None
+    return OMMA(goal.objective, goal.budget, at_most=goal.at_most, subject_to=limits, **options)
 
 
 def _out_of_fold(data: Batch, folds: Folds, make: Callable[[Batch], Rule]) -> Any:
@@ -368,8 +372,7 @@ def _calibration(data: Batch, goal: Auto, folds: Folds, trusting: Any) -> Calibr
     metric, check = goal.objective, CalibrationCheck.of(data)
     if not check.is_off or trusting is None or metric.needs_matrix:
         return check
-    options: dict[str, Any] = {"at_most": goal.at_most, "subject_to": goal.limits or None}
-    policy = OMMA(metric, goal.budget, feedback="estimates", calibration="online", **options)
+    policy = _omma(goal, feedback="estimates", calibration="online")
     calibrated = _out_of_fold(data, folds, partial(last_rule, policy))
     before, after = Resampler(data, [trusting, calibrated], metric, 0).values
     return replace(check, metric=metric.name, gain=float(after - before))

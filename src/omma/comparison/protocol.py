@@ -369,7 +369,6 @@ def _entrant(choice: Any, train: Batch | None, priors: tuple[float, ...]) -> Ent
         if entry is None:
             hint = nearest(choice, NAMES) or f"; names are {', '.join(NAMES)}"
             raise ValueError(f"policies of compare must be known, got {choice!r}{hint}")
-        entry.check_train(train)
         make = partial(entry.policy, train=train)
         return Entrant(
             name or choice, name or entry.title, make, priors if entry.priors else (None,)

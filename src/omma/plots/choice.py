@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from omma.plots.frames import AXIS, INK, bare, figure_of, require_matplotlib
+from omma.plots.frames import AXIS, INK, bare, figure_of, panel_axes
 from omma.plots.palette import FIXED, LEARNING
 
 if TYPE_CHECKING:
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Bars = Mapping[str, tuple[float, float, float]]
-WIDE, HIGH, GAP = 6.4, 0.36, 0.15  # inches: of a figure, of a line, before what follows
+# Inches: width of a panel, height of a line, names to its left, values to its right.
+WIDE, HIGH, NAMES, VALUES = 3.8, 0.36, 1.9, 0.7
+TITLE, MARGINS, GAP = 0.5, 0.9, 0.15  # room for a title, around a panel, and before what follows
 
 
 def plot_choice(bars: Bars, best: str, *, title: str = "", ax: Axes | None = None) -> Figure:
@@ -47,17 +49,13 @@ def plot_choice(bars: Bars, best: str, *, title: str = "", ax: Axes | None = Non
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['0.5', 'Auto']
     """
-    height = _height(bars)  # which refuses no bars at all
-    if ax is not None:
-        _draw(ax, bars, best)
-        ax.set_title(title, size=10, color=INK, loc="left")
-        return figure_of(ax)
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDE, height))
-    _add_panel(figure, bars, best, title, height)
-    return figure
+    if not bars:
+        raise ValueError("bars of plot_choice must hold at least one rule, got none")
+    size = WIDE, [HIGH * len(bars)]
+    (ax,) = panel_axes("plot_choice", ax, 1, size=size, left=NAMES, right=VALUES)
+    _draw(ax, bars, best)
+    ax.set_title(title, size=10, color=INK, loc="left")
+    return figure_of(ax)
 
 
 def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
@@ -65,38 +63,27 @@ def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
 
     Panels are bars and the best of them, as ``plot_choice`` takes them, by their titles.
     """
-    width, old = figure.get_size_inches()
-    top = new = old + sum(_height(bars) for bars, _ in panels.values()) + GAP
-    across, up = width / max(width, WIDE), old / new  # all that is there stays as large as it was
-    figure.set_size_inches(max(width, WIDE), new)
-    # Positions are shares of the figure, which has grown.
+    old_width, old_height = figure.get_size_inches()
+    heights = [HIGH * len(bars) for bars, _ in panels.values()]
+    width = max(old_width, NAMES + WIDE + VALUES)
+    height = old_height + sum(heights) + MARGINS * len(panels) + GAP
+    figure.set_size_inches(width, height)
+    # Positions are shares of the figure: what is there stays as large as it was.
+    across, up = old_width / width, old_height / height
     for ax in figure.axes:
         x, y, wide, high = ax.get_position().bounds
         ax.set_position((x * across, y * up, wide * across, high * up))
     for text in figure.texts:
         x, y = text.get_position()
         text.set_position((x * across, y * up))
-    for title, (bars, best) in panels.items():
-        _add_panel(figure, bars, best, title, top)
-        top -= _height(bars)
+    top, wide = height, (width - NAMES - VALUES + WIDE) / 2  # no wider than needed
+    for high, (title, (bars, best)) in zip(heights, panels.items(), strict=True):
+        figure.text(0.19 / width, (top - 0.12) / height, title, size=10, color=INK, va="top")
+        bottom = top - high - TITLE
+        corner = NAMES / width, bottom / height
+        _draw(figure.add_axes((*corner, wide / width, high / height)), bars, best)
+        top -= high + MARGINS
     return figure
-
-
-def _height(bars: Bars) -> float:
-    """Inches that the rules, their title and their axis need."""
-    if not bars:
-        raise ValueError("bars of plot_choice must hold at least one rule, got none")
-    return HIGH * len(bars) + 0.9
-
-
-def _add_panel(figure: Figure, bars: Bars, best: str, title: str, top: float) -> None:
-    """Add a panel to a figure, its upper edge ``top`` inches from the bottom."""
-    width, height = figure.get_size_inches()
-    figure.text(0.19 / width, (top - 0.12) / height, title, size=10, color=INK, va="top")
-    # Names of rules stand to the left of the intervals, values to the right.
-    wide, high = 0.6 * WIDE + 0.5 * (width - WIDE), _height(bars) - 0.95
-    corner = (1.92 / width, (top - high - 0.5) / height)
-    _draw(figure.add_axes((*corner, wide / width, high / height)), bars, best)
 
 
 def _draw(ax: Axes, bars: Bars, best: str) -> None:

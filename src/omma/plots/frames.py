@@ -69,6 +69,7 @@ def panel_axes(
     count: int,
     *,
     size: tuple[float, Sequence[float]],
+    left: float = 0.55,
     right: float = 0.2,
     columns: int = 1,
     title: str = "",
@@ -76,9 +77,9 @@ def panel_axes(
 ) -> list[Axes]:
     """An Axes for each panel: those that the caller passed as ``ax``, or those of a new figure.
 
-    ``size`` is the width of a panel, and the height of the panels of each row; ``right`` is the
-    room for names to its right; both are in inches. ``title`` is a line above all panels of a new
-    figure, and ``pyplot`` says that notebooks show it by themselves.
+    ``size`` is the width of a panel, and the height of the panels of each row, ``left`` and
+    ``right`` the room for names beside a panel: all in inches. ``title`` is a line above all panels
+    of a new figure, and ``pyplot`` says that notebooks show it by themselves.
     """
     require_matplotlib()
     if ax is not None:
@@ -92,8 +93,7 @@ def panel_axes(
     from matplotlib.figure import Figure
 
     wide, heights = size
-    # Inches around each panel, and for the title.
-    left, below, above, head = 0.55, 0.62, 0.5, 0.38 if title else 0.0
+    below, above, head = 0.62, 0.5, 0.38 if title else 0.0  # inches
     width = columns * (left + wide + right)
     height = len(heights) * (below + above) + sum(heights) + head
     figure = (plt.figure if pyplot else Figure)(figsize=(width, height))
