@@ -87,7 +87,7 @@ def plot_running(
     bands = bands_of(traces)
     if gap:
         bands = {**_attainable(traces), **bands}
-    size = 4.7, [3.2]
+    size = 4.7, [3.1]
     room = name_room(bands)
     (ax,) = panel_axes("plot_running", ax, 1, size=size, right=room, pyplot=True)
     draw_running(ax, name or metrics[0], bands)
