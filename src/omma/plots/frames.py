@@ -89,14 +89,18 @@ def panel_axes(
                 f"ax of {owner} must be an Axes for each panel, {count} in all, got {len(places)}"
             )
         return places
-    import matplotlib.pyplot as plt
-    from matplotlib.figure import Figure
-
     wide, heights = size
     below, above, head = 0.62, 0.5, 0.38 if title else 0.0  # inches
     width = columns * (left + wide + right)
     height = len(heights) * (below + above) + sum(heights) + head
-    figure = (plt.figure if pyplot else Figure)(figsize=(width, height))
+    if pyplot:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(width, height))
+    else:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(width, height))
     figure.text(left / width, 1 - 0.16 / height, title, size=10, color=INK, va="top")
     # Matplotlib takes margins as shares of the figure, and gaps as shares of the mean panel.
     grid = figure.add_gridspec(
