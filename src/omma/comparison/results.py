@@ -208,16 +208,14 @@ class Comparison:
     @property
     def runs(self) -> list[dict[str, Any]]:
         """One record for each run; a cell without runs has one that says why."""
-        nothing = [(None, None, None)]
-        return [
-            {**head, "seed": seed, "value": value, "seconds": seconds, "note": note}
-            for head, runs, note in self._results()
-            for seed, value, seconds in (
-                zip(runs.seeds, runs.values.tolist(), runs.times.tolist(), strict=True)
-                if runs.seeds
-                else nothing
-            )
-        ]
+        records = []
+        for head, runs, note in self._results():
+            lines = zip(runs.seeds, runs.values.tolist(), runs.times.tolist(), strict=True)
+            for seed, value, seconds in [*lines] or [(None, None, None)]:
+                records.append(
+                    {**head, "seed": seed, "value": value, "seconds": seconds, "note": note}
+                )
+        return records
 
     def _results(self) -> Iterator[tuple[dict[str, Any], Runs, str]]:
         """For each cell and prior: the first fields of records, its runs, or why it has none."""
