@@ -1,12 +1,9 @@
-"""Large tables by pyarrow: the same numbers and the same sentences as line by line."""
+"""Plain tables read by NumPy: the same numbers and the same sentences as row by row."""
 
 import gzip
-import sys
 import time
-from importlib import import_module
 from unittest import mock
 
-import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_array_equal
@@ -21,7 +18,6 @@ ODD = st.sampled_from(
         *("1,5", "+1", ".5", "5.", "1e", "١", "\0", "NA", "null", "-", "2.5e-324", "\x0c1"),
     ]
 )
-pytest.importorskip("pyarrow")
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +26,17 @@ def folder(tmp_path_factory):
 
 
 def ways(read, path, **options):
-    """What comes of a file line by line, and by pyarrow; and what was imported."""
+    """What comes of a file row by row, and by NumPy where it can; and whether it could."""
     results, used = [], []
+    by_numpy = tables.CsvTable._read_plain
 
-    def only(name):
-        used.append(name)
-        return import_module(name)
+    def recorded(*arguments):
+        columns = by_numpy(*arguments)
+        used.append(columns is not None)
+        return columns
 
-    def nothing(name):
-        raise ImportError(name)
-
-    for find in (nothing, only):
-        with mock.patch.multiple(tables, LARGE=0, import_module=find):
+    for fast in (lambda *arguments: None, recorded):
+        with mock.patch.object(tables.CsvTable, "_read_plain", fast):
             try:
                 results.append(read(path, **options))
             except ValueError as error:
@@ -55,6 +50,7 @@ def same(first, second):
         return
     assert (first.names, first.ids) == (second.names, second.ids)
     assert_array_equal(first.values, second.values)
+    assert [*first.lines] == [*second.lines]
     assert first.values.flags.c_contiguous
 
 
@@ -112,33 +108,47 @@ def test_a_header_of_numbers_is_no_row(tmp_path, start):
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz"])
-def test_pyarrow_is_used(tmp_path, ending):
-    text = "who,a,b\nx,1,0.5\ny,0,1\n".replace(",", "\t" if "tsv" in ending else ",")
+def test_ids_and_blank_lines(tmp_path, ending):
+    text = "who,a,b\nx,1,0.5\n\n y ,0,1\n".replace(",", "\t" if "tsv" in ending else ",")
     path = tmp_path / f"a{ending}"
     path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
     (own, fast), used = ways(read_matrix, path, id_column="who")
-    assert own.ids == ("x", "y")
+    assert (own.ids, own.lines.tolist()) == (("x", "y"), [2, 4])
     same(own, fast)
-    assert used == ["pyarrow", "pyarrow.csv"]
+    assert used == [True]
 
 
-def test_small_files_and_wide_ones_do_without(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "import_module", None)
-    (tmp_path / "a.csv").write_text("1,0\n0,1\n")
-    assert read_matrix(tmp_path / "a.csv").values.shape == (2, 2)
-    monkeypatch.setattr(tables, "LARGE", 0)
-    (tmp_path / "a.csv").write_text(",".join(["0.5"] * 5000))
-    assert read_matrix(tmp_path / "a.csv").values.shape == (1, 5000)
-
-
-def test_real_size(tmp_path):
-    """Above the limit without a patch; numbers across blocks."""
-    values = np.random.default_rng(0).random((30_000, 5))
+@pytest.mark.parametrize(
+    "text",
+    [
+        'who,a\n"x,y",1\n',
+        'who,a\n"x\ny",1\n',
+        'who,a\n"x",1\n"",2\n',
+        "who,a\nx,1\ny,\n",
+        "who,a\nx,1\ny,1,2\n",
+        "who,a\nx,1\n,\n",
+        "who,a\nx,True\n",
+        "who;a\nx;0,5\n",
+        "a;b\n1.000,5;1\n",
+        "who,a\n",
+        "who\ta\nx\t1\n\t\n",
+    ],
+)
+def test_what_is_not_plain(tmp_path, text):
     path = tmp_path / "a.csv"
-    np.savetxt(path, values, fmt="%.17g", delimiter=",", header="a,b,c,d,e", comments="")
-    assert path.stat().st_size > tables.LARGE
-    assert_array_equal(read_matrix(path).values, values)
-    assert "pyarrow.csv" in sys.modules
+    path.write_text(text)
+    (own, fast), used = ways(read_matrix, path, id_column="who" if "who" in text else None)
+    same(own, fast)
+    assert used == [False]
+
+
+def test_decimal_commas(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a;b\n0,5;1\n,25;1e-1\n")
+    (own, fast), used = ways(read_matrix, path)
+    assert own.values.tolist() == [[0.5, 1], [0.25, 0.1]]
+    same(own, fast)
+    assert used == [True]
 
 
 def test_headers_cost_what_their_length_does(tmp_path):

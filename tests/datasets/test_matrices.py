@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from omma.datasets import read_csv, read_matrix, write_matrix
-from omma.datasets.tables import opened_table
+from omma.datasets.tables import named_table
 
 ETA = np.array([[0.1, 0.0, 0.75], [1.0, 0.25, 0.0], [0.0, 0.0, 0.0], [0.3, 1e-300, 1 / 3]])
 Y = (ETA > 0.2).astype(np.int8)
@@ -203,10 +203,8 @@ def test_rows_may_be_written_with_their_names(tmp_path, ending, make):
     assert found.ids == ("x", "y,z")
     assert found.names == ("a", "b")
     assert_array_equal(found.values, [[1, 0], [0, 1]])
-    with opened_table(path) as table:
-        assert table.names == ("who", "a", "b")
-    with opened_table(saved(tmp_path, "b.csv", "0.5,0.5\n")) as table:
-        assert table.names is None
+    assert named_table(path).names == ("who", "a", "b")
+    assert named_table(saved(tmp_path, "b.csv", "0.5,0.5\n")).names is None
 
 
 def test_names_of_rows_have_a_place_in_tables_only(tmp_path):

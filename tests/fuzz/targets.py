@@ -240,14 +240,6 @@ def csv_ids(path: Path) -> None:
     use(datasets.read_matrix(path, id_column="id").values)
 
 
-@target(".csv", texts(TABLE + "0.5,1,0\n" * 100), safe=False)
-def csv_fast(path: Path) -> None:
-    from omma.datasets import tables
-
-    with mock.patch.object(tables, "LARGE", 0):
-        use(datasets.read_matrix(path).values)
-
-
 @target(".csv.gz", lambda: [gzip.compress(TABLE.encode())], edits.blind)
 def csv_gzip(path: Path) -> None:
     use(datasets.read_matrix(path).values)

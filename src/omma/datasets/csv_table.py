@@ -9,8 +9,8 @@ from scipy import sparse
 
 from omma._validate import nearest
 from omma.datasets.dataset import LARGEST, Dataset, assemble, is_finite
-from omma.datasets.tables import CsvTable
-from omma.datasets.text import ending, opened_text, wrong
+from omma.datasets.tables import SEPARATORS, CsvTable
+from omma.datasets.text import ending, text_lines, wrong
 
 Column = int | str
 
@@ -58,14 +58,15 @@ def read_csv(
     paths = [Path(file) for file in (path, test) if file is not None]
     features, targets, names = [], [], None
     for file in paths:
-        with opened_text(file, errors="backslashreplace") as lines:
-            default = "\t" if ending(file) == ".tsv" else ","
-            # The test part may be too short to tell its separator.
-            table = CsvTable(
-                file, lines, separator=delimiter, default=default, header=header is not False
-            )
-            delimiter = table.separator
-            values, target, names = _read_part(table, labels, header)
+        table = CsvTable(
+            file,
+            text_lines(file, "backslashreplace"),  # classes may be called by odd bytes
+            separator=delimiter,
+            default=SEPARATORS.get(ending(file), ","),
+            header=header is not False,
+        )
+        delimiter = table.separator  # the test part may be too short to tell its own
+        values, target, names = _read_part(table, labels, header)
         features.append(values)
         targets.append(target)
     return assemble(paths[0], features, targets, name=name, labels=names, task=task)

@@ -22,11 +22,11 @@ from omma.datasets.tables import (
     SEPARATORS,
     CsvTable,
     ParquetTable,
-    opened_table,
+    named_table,
     write_csv,
     write_parquet,
 )
-from omma.datasets.text import OPENERS, compressing, ending, opened_text
+from omma.datasets.text import OPENERS, compressing, ending, text_lines
 
 ENDINGS = (".npz", ".npy", ".csv", ".tsv", ".parquet", ".txt")
 NAMES = "names"  # the array with them in an .npz file
@@ -139,13 +139,13 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     """
     file, member = split_address(path)
     if file_ending(file)[0] in NAMED_COLUMNS:
-        with opened_table(file) as table:
-            if table.names is None and id_column is not None:
-                raise ValueError(
-                    f"{file}, line 1: expected names of columns, {id_column!r} among them, got none"
-                )
-            roles = matrix_roles(str(file), table.names, table.width, id_column)
-            return read_roles(table, roles)[0]
+        table = named_table(file)
+        if table.names is None and id_column is not None:
+            raise ValueError(
+                f"{file}, line 1: expected names of columns, {id_column!r} among them, got none"
+            )
+        roles = matrix_roles(str(file), table.names, table.width, id_column)
+        return read_roles(table, roles)[0]
     if id_column is not None:
         raise ValueError(f"{file} has no columns with names, so none of them is {id_column!r}")
     matrix = read_array(file, member)
@@ -190,9 +190,8 @@ def read_array(path: Path, member: str | None) -> Matrix:
         return _from_npz(path, member)
     if kind == ".npy":
         return Matrix(npz.mapped(path), path=str(path))
-    with opened_text(path) as file:
-        lines = file.read().splitlines()
     # Text of the repository starts with its size; any other .txt is a table with blanks.
+    lines = text_lines(path)
     if svmlight.is_sized(lines):
         return Matrix(svmlight.read_sized(path, lines), path=str(path))
     table = CsvTable(path, lines, default=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -44,7 +43,7 @@ from omma.datasets.tables import (
     SEPARATORS,
     CsvTable,
     ParquetTable,
-    opened_table,
+    named_table,
 )
 from omma.datasets.text import ending, numbered_lines
 from omma.rows.arrays import meaning
@@ -207,27 +206,26 @@ def _from_files(
     chosen_labels: list[str],
     percent: bool,
 ) -> tuple[Matrix, Matrix | None]:
-    """Probabilities and labels of one file or two; all tables are opened before any is read."""
-    with ExitStack() as files:
-        tables = {
-            path: files.enter_context(opened_table(Path(path), ids_by="id"))
-            for path in dict.fromkeys((eta, labels))
-            if path is not None and scored_ending(path) in NAMED_COLUMNS
-        }
-        if labels == eta and eta in tables:
-            return _from_one_table(tables[eta], id_column, chosen, chosen_labels, percent)
-        # One of two files may lack ids, but not both.
-        known = dict.fromkeys(name for table in tables.values() for name in table.names or ())
-        if id_column is not None and id_column not in known:
-            names = f"; there are {some_names(known)}" if known else ""
-            hint = nearest(id_column, known) or names
-            raise ValueError(f"no file has a column {id_column!r}, which id asks for{hint}")
-        matrix = _read_columns(eta, tables.get(eta), id_column, chosen, "probability", percent)
-        if labels is None:
-            return matrix, None
-        return matrix, _read_columns(
-            labels, tables.get(labels), id_column, chosen_labels, "label", False, matrix.names
-        )
+    """Probabilities and labels of one file or two; the names of both are read before any row."""
+    tables = {
+        path: named_table(Path(path), ids_by="id")
+        for path in dict.fromkeys((eta, labels))
+        if path is not None and scored_ending(path) in NAMED_COLUMNS
+    }
+    if labels == eta and eta in tables:
+        return _from_one_table(tables[eta], id_column, chosen, chosen_labels, percent)
+    # One of two files may lack ids, but not both.
+    known = dict.fromkeys(name for table in tables.values() for name in table.names or ())
+    if id_column is not None and id_column not in known:
+        names = f"; there are {some_names(known)}" if known else ""
+        hint = nearest(id_column, known) or names
+        raise ValueError(f"no file has a column {id_column!r}, which id asks for{hint}")
+    matrix = _read_columns(eta, tables.get(eta), id_column, chosen, "probability", percent)
+    if labels is None:
+        return matrix, None
+    return matrix, _read_columns(
+        labels, tables.get(labels), id_column, chosen_labels, "label", False, matrix.names
+    )
 
 
 def _read_columns(

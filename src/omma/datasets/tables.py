@@ -1,12 +1,9 @@
 """Tables in files, as columns with names: CSV and TSV text, and Parquet by pyarrow."""
 
-import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from functools import partial
-from importlib import import_module
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -25,27 +22,22 @@ from omma.datasets.csv_text import (
     separator_of,
 )
 from omma.datasets.dataset import dense
-from omma.datasets.text import ending, opened_bytes, opened_text
+from omma.datasets.text import ending, text_lines
 from omma.npz import largest, told
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}  # as they are written
 NAMED_COLUMNS = (*SEPARATORS, ".parquet")
-# The end of a line on old Macs, about which readers of CSV disagree.
-LONE_RETURN = re.compile(rb"\r(?!\n)")
 SAMPLE = 50  # lines that tell the separator, and rows that tell what a column holds
-LARGE = 1 << 20  # bytes: below it, importing pyarrow takes longer than reading
-WIDEST = 4096  # columns: above, a table of pyarrow costs more than it saves
 BLOCK = 1 << 20  # numbers written at a time: 8 MB where a sparse matrix becomes dense
 PYARROW_ERRORS = (ValueError, OSError, NotImplementedError, LookupError, TypeError)
 TIMES = 1000  # equal values of a column take next to no room, so files may be far smaller
-
 
 # Columns of numbers, columns of text, and the number of each row's line.
 Columns = tuple[NDArray[np.float64], list[list[str]], Sequence[int]]
 
 
 class CsvTable:
-    """The rows of a file, of which the first have been looked at.
+    """The lines of a file as a table; ``read`` parses the columns that are asked for.
 
     ``header`` says whether the first row has names; by default its cells tell. Without a
     ``separator`` the first lines tell it, or else the ``default``. Errors call the parameter that
@@ -55,19 +47,16 @@ class CsvTable:
     def __init__(
         self,
         path: Path,
-        lines: Iterable[str],
+        lines: Sequence[str],
         *,
         separator: str | None = None,
         default: str | None = ",",
         header: bool | None = None,
         ids_by: str | None = None,
     ) -> None:
-        lines = iter(lines)
-        start = list(islice(lines, SAMPLE))
-        self.path, self.ids_by = path, ids_by
-        self.separator = separator or separator_of(start, default)
-        self._rows = rows(chain(start, lines), self.separator, path)
-        self._start = list(islice(self._rows, SAMPLE + 1))
+        self.path, self.lines, self.ids_by = path, lines, ids_by
+        self.separator = separator or separator_of(lines[:SAMPLE], default)
+        self._start = list(islice(rows(lines, self.separator, path), SAMPLE + 1))
         if not self._start:
             raise ValueError(f"{path}, line 1: expected names of columns or numbers, got nothing")
         self.first = self._start[0][1]
@@ -100,22 +89,21 @@ class CsvTable:
         Of the ``numbers``, those at ``labels`` may be words such as yes and no, or missing; with
         ``may_lack`` any may be missing. With ``percent`` a sign % after a number is left out.
         """
-        # Lines above the first row would shift the numbers of all others.
-        if self._start[0][0] == 1:
-            columns = _by_pyarrow(self, numbers, texts)
-            if columns is not None:
-                return columns
+        columns = self._read_plain(numbers, texts)
+        if columns is not None:
+            return columns
         values, lines = array("d"), array("q")  # a quarter of what lists of floats take
         words: list[list[str]] = [[] for _ in texts]
         label_places = frozenset(labels)
-        for number, cells in chain(self._start[self.names is not None :], self._rows):
+        all_rows = rows(self.lines, self.separator, self.path)
+        for number, cells in islice(all_rows, self.names is not None, None):
             if len(cells) != self.width:
                 raise ValueError(
                     f"{self.path}, line {number}: expected {self.width} cells, as in line 1, got "
                     f"{len(cells)}"
                 )
             try:
-                values.extend(list(map(float, [cells[place] for place in numbers])))
+                values.extend([float(cells[place]) for place in numbers])
             except ValueError:  # some cell is no plain number
                 for place in numbers:
                     value = parse_cell(
@@ -134,55 +122,43 @@ class CsvTable:
         table = np.frombuffer(values, np.float64).reshape(len(lines), len(numbers))
         return table, words, lines
 
+    def _read_plain(self, numbers: Sequence[int], texts: Sequence[int]) -> Columns | None:
+        """The same columns by NumPy, four times as fast; None where a cell is not plain.
 
-def _by_pyarrow(table: CsvTable, numbers: Sequence[int], texts: Sequence[int]) -> Columns | None:
-    """The columns of a large file, several times as fast as row by row, to the same bits.
+        A cell is not plain if it is in quotes, or no number where one is expected: then rows are
+        read one by one, which tells what is wrong.
+        """
+        has_header = self.names is not None
+        if not numbers or len(self._start) == has_header:
+            return None
+        kinds: dict[int, Any] = dict.fromkeys(range(self.width), "U1")  # columns passed over
+        kinds |= dict.fromkeys(numbers, np.float64) | dict.fromkeys(texts, object)
+        start = self._start[0][0] if has_header else 0
+        # Without texts, a comma beside other separators is a decimal one.
+        is_decimal = self.separator != "," and not texts
+        lines = array("q")
 
-    None where the file is small, unusual or wrong, or pyarrow is not installed: then rows are read
-    one by one, and what is wrong is said.
-    """
-    is_small = table.path.stat().st_size < LARGE or table.width > WIDEST or not numbers
-    separator = table.separator or ""
-    if is_small or len(separator.encode()) != 1:
-        return None
-    try:
-        arrow, library = import_module("pyarrow"), import_module("pyarrow.csv")
-    except ImportError:
-        return None
-    with opened_bytes(table.path) as file:
-        data = file.read()
-    has_header = table.names is not None
-    start = data.find(b"\n") + 1 if has_header else 3 * (data[:3] == b"\xef\xbb\xbf")
-    # Quotes, bytes that are no text, and ends of lines as nobody writes them.
-    is_unusual = any(data.find(sign, start) >= 0 for sign in (b'"', b"\0"))
-    if is_unusual or LONE_RETURN.search(data, start):
-        return None
-    kinds = {str(place): arrow.float64() for place in numbers}
-    kinds |= {str(place): arrow.string() for place in texts}
-    is_decimal = separator != "," and data.find(b",", start) >= 0
-    try:
-        content = library.read_csv(
-            arrow.BufferReader(arrow.py_buffer(memoryview(data)[start:])),
-            library.ReadOptions(column_names=[str(place) for place in range(table.width)]),
-            # A blank line has no number, which is an error, and so rows are lines.
-            library.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=False),
-            library.ConvertOptions(
-                column_types=kinds,
-                include_columns=list(kinds),
-                null_values=[],
-                strings_can_be_null=False,
-                decimal_point="," if is_decimal else ".",
-            ),
-        )
-        words = [
-            [cell.strip() for cell in content.column(str(place)).to_pylist()] for place in texts
-        ]
-        # A batch fits into the cache, a column may not.
-        batches = content.select([str(place) for place in numbers]).to_batches()
-        values = np.concatenate([np.column_stack(batch.columns) for batch in batches])
-    except (ValueError, OverflowError, MemoryError):  # as it says that something is wrong
-        return None
-    return values, words, range(1 + has_header, 1 + has_header + len(values))
+        def plain() -> Iterator[str]:
+            for number, line in enumerate(self.lines[start:], start=start + 1):
+                if '"' in line:  # a row may go over several lines
+                    raise ValueError("quotes")
+                if line.strip(" \r\n"):
+                    lines.append(number)
+                    yield line.replace(",", ".") if is_decimal else line
+
+        try:
+            table = np.loadtxt(
+                plain(),
+                [(str(place), kind) for place, kind in kinds.items()],
+                delimiter=self.separator,
+                comments=None,
+                ndmin=1,
+            )
+        except ValueError:
+            return None
+        values = np.column_stack([table[str(place)] for place in numbers])
+        words = [[cell.strip() for cell in table[str(place)].tolist()] for place in texts]
+        return values, words, lines
 
 
 def _pyarrow(name: str, path: Any) -> Any:
@@ -190,22 +166,25 @@ def _pyarrow(name: str, path: Any) -> Any:
 
 
 class ParquetTable:
-    """The columns of an open Parquet file, with the methods of a ``CsvTable``."""
+    """A Parquet file, with the methods of a ``CsvTable``."""
 
-    def __init__(self, path: Path, file: BinaryIO, ids_by: str) -> None:
+    def __init__(self, path: Path, ids_by: str) -> None:
         self.path, self.ids_by = path, ids_by
-        parquet = _pyarrow("pyarrow.parquet", path)
         self._told = partial(told, str(path), "is not a sound Parquet file", PYARROW_ERRORS)
-        with self._told():
-            self._file = parquet.ParquetFile(file, page_checksum_verification=True)
-            self._schema = self._file.schema_arrow
-            size = 8 * self._file.metadata.num_rows * len(self._schema.names)
+        with path.open("rb") as content, self._told():
+            file = self._file(content)
+            self._schema = file.schema_arrow
+            size = 8 * file.metadata.num_rows * len(self._schema.names)
         # A small file can claim any number of rows: refused before memory is asked for.
         if not 0 < size <= largest(path, TIMES):
             most = largest(path, TIMES) // 8
             raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
         self.names: tuple[str, ...] = tuple(self._schema.names)
         self.width = len(self.names)
+
+    def _file(self, content: BinaryIO) -> Any:
+        parquet = _pyarrow("pyarrow.parquet", self.path)
+        return parquet.ParquetFile(content, page_checksum_verification=True)
 
     def is_text(self, place: int) -> bool:
         """Whether a column is of words; categories are."""
@@ -222,8 +201,8 @@ class ParquetTable:
         percent: bool = False,
     ) -> Columns:
         """Columns of numbers and columns of text, by their places, as of a ``CsvTable``."""
-        with self._told():
-            table = self._file.read()
+        with self.path.open("rb") as content, self._told():
+            table = self._file(content).read()
             columns = {place: table.column(place).to_numpy() for place in numbers}
             # Texts, or truths of which some are null.
             odd = [place for place, column in columns.items() if column.dtype.kind not in "fiub"]
@@ -243,18 +222,11 @@ class ParquetTable:
         return values, [words[place] for place in texts], range(1, n + 1)
 
 
-@contextmanager
-def opened_table(path: Path, ids_by: str = "id_column") -> Iterator[CsvTable | ParquetTable]:
-    """The columns of a CSV, TSV or Parquet file, which are read while it is open.
-
-    Errors call the parameter that takes the name of a column of ids ``ids_by``.
-    """
+def named_table(path: Path, ids_by: str = "id_column") -> CsvTable | ParquetTable:
+    """The table in a CSV, TSV or Parquet file; errors name the parameter ``ids_by`` for ids."""
     if ending(path) == ".parquet":
-        with path.open("rb") as content:
-            yield ParquetTable(path, content, ids_by)
-        return
-    with opened_text(path) as file:
-        yield CsvTable(path, file, default=SEPARATORS[ending(path)], ids_by=ids_by)
+        return ParquetTable(path, ids_by)
+    return CsvTable(path, text_lines(path), default=SEPARATORS[ending(path)], ids_by=ids_by)
 
 
 def write_parquet(

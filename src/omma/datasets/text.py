@@ -88,6 +88,12 @@ def opened_text(path: Path, newline: str | None = "", errors: str = "strict") ->
         yield io.TextIOWrapper(file, encoding="utf-8-sig", errors=errors, newline=newline)
 
 
+def text_lines(path: Path, errors: str = "strict") -> list[str]:
+    """All lines of a file; ``errors`` is what becomes of bytes that are no text, as in ``open``."""
+    with opened_text(path, errors=errors) as file:
+        return list(file)
+
+
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Line numbers, from one, and lines without their ends; odd bytes as Python writes them."""
     # Odd bytes in comments or names are no reason to refuse a file.
