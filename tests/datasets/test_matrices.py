@@ -144,7 +144,9 @@ def test_the_column_that_names_rows(tmp_path, ending):
         ValueError, match=r"in the column 'who', got 'x'; if it names rows, pass id_column='who'"
     ):
         read_matrix(path)
-    with pytest.raises(ValueError, match="no column 'woh'; did you mean 'who'"):
+    with pytest.raises(
+        ValueError, match="no column 'woh', which id_column asks for; did you mean 'who'"
+    ):
         read_matrix(path, id_column="woh")
 
 

@@ -1,4 +1,4 @@
-"""Data to run on: files in many formats, and streams with known η."""
+"""Datasets and scored rows in files of many formats, and streams whose η is known."""
 
 import inspect
 from pathlib import Path
@@ -45,12 +45,12 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset
     path : str or Path
         A file, plain or compressed (.gz, .bz2, .xz), or a folder.
     format : {"svmlight", "xc", "arff", "csv", "arrays", "folder"}, optional
-        By default as the name ends: .svm, .svmlight, .libsvm; .arff; .csv, .tsv; .npz, .npy. A
-        .txt file is of the Extreme Classification Repository if it has its header, else svmlight.
+        By default the ending of the name decides: .svm, .svmlight, .libsvm; .arff; .csv, .tsv;
+        .npz, .npy. A .txt file with a header of the Extreme Classification Repository is read as
+        "xc", any other .txt file as "svmlight".
     **options
-        What the reader of the format takes beside the path: see ``read_svmlight``, ``read_xc``,
-        ``read_arff``, ``read_csv``, ``read_arrays``. Text formats take ``test=``, the file of the
-        test part.
+        Parameters of the reader of the format: see ``read_svmlight``, ``read_xc``, ``read_arff``,
+        ``read_csv``, ``read_arrays``. Text formats take ``test=``, the file of the test part.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset
 
 
 def _format_of(path: Path) -> str:
-    """The format that the name, or the first line of a .txt file, tells."""
+    """Guess the format from the name, or from the first line of a .txt file."""
     if path.is_dir():
         return "folder"
     kind = ending(path)

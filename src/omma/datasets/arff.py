@@ -17,21 +17,21 @@ from omma.datasets.text import bare_name, numbered_lines, wrong
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|\S+?)\s*(\{{.*\}}|\s\S.*)$", re.IGNORECASE)
 CELL = re.compile(rf"\s*({QUOTED}|[^,]*?)\s*(?:,|$)")
-# Of a sparse row: column and value. Python refuses to read numbers of thousands of digits.
+# Column and value in a sparse row. Python refuses to parse numbers of thousands of digits.
 PAIR = re.compile(rf"\s*(\d{{1,18}})\s+({QUOTED}|[^,\s]+)\s*(?:,|$)")
-# How MEKA says in the name of the relation that the first n, or the last n, columns are labels.
+# In the name of the relation MEKA says that the first n, or with −n the last n, columns are labels.
 MEKA = re.compile(r"-C\s+(-?\d{1,9})(?!\d)", re.IGNORECASE)
 NUMERIC = ("numeric", "real", "integer")
 
 
 class Attribute(NamedTuple):
-    """A column; a nominal one has a number for each of its values, in the order of the file."""
+    """A column; a nominal one has a number for each of its values, in the declared order."""
 
     name: str
     codes: dict[str, float] | None = None
 
     def number(self, cell: str) -> float:
-        """The number of a cell; NaN for what the column does not hold."""
+        """The number of a cell; NaN if the column cannot hold it."""
         if self.codes is not None:
             return self.codes.get(cell, math.nan)
         try:
@@ -42,15 +42,15 @@ class Attribute(NamedTuple):
 
 
 def unquoted(text: str) -> str:
-    """Without quotes, and without the backslashes that quotes need."""
+    """The text without its quotes and their backslashes."""
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
         return re.sub(r"\\(.)", r"\1", text[1:-1])
     return text
 
 
 def cells_of(line: str) -> list[str]:
-    """Cells with commas between, quotes taken off."""
-    # Most lines have none, and need no regular expression.
+    """The cells of a line, without quotes."""
+    # Most lines have no quotes, and need no regular expression.
     if "'" not in line and '"' not in line:
         return [cell.strip() for cell in line.split(",")]
     cells = list(CELL.finditer(line))
@@ -62,7 +62,7 @@ def cells_of(line: str) -> list[str]:
 def read_header(
     path: Path, lines: Iterator[tuple[int, str]]
 ) -> tuple[tuple[Attribute, ...], int | None]:
-    """Columns, and how many MEKA says are labels; the lines go on after ``@data``."""
+    """Columns, and the number of labels that MEKA declares; stops after the line ``@data``."""
     relation, attributes, number = "", [], 0
     for number, text in lines:
         word = text.lower()
@@ -89,14 +89,14 @@ def read_header(
 
 
 def _codes(values: Sequence[str]) -> dict[str, float]:
-    """Numbers for nominal values: their own if they are numbers, else their place."""
+    """Numbers for nominal values: the values if they are numbers, else their places."""
     if all(map(is_finite, values)):
         return {value: float(value) for value in values}
     return {value: float(place) for place, value in enumerate(values)}
 
 
 def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence[Attribute]) -> Any:
-    """All columns as numbers: CSR if some row is sparse, else an array."""
+    """All columns as numbers: a CSR matrix if some row is sparse, else an array."""
     width = len(attributes)
     expected = f"{{column value, …}} with columns from 0 to {width - 1} and values as declared"
     rows, is_sparse, columns = SparseRows(), False, list(range(width))
@@ -124,7 +124,7 @@ def _dense_row(path: Path, number: int, text: str, attributes: Sequence[Attribut
     if len(cells) != len(attributes):
         raise wrong(path, number, f"{len(attributes)} cells", f"{len(cells)} cells")
     values = [attribute.number(cell) for attribute, cell in zip(attributes, cells, strict=True)]
-    if math.isnan(sum(values)):  # faster than a look at each
+    if math.isnan(sum(values)):  # faster than to check each value
         place = next(place for place, value in enumerate(values) if math.isnan(value))
         name, codes = attributes[place]
         words = "a finite number" if codes is None else " or ".join(codes)
@@ -134,7 +134,7 @@ def _dense_row(path: Path, number: int, text: str, attributes: Sequence[Attribut
 
 
 def _sparse_row(text: str, attributes: Sequence[Attribute]) -> tuple[list[int], list[float]]:
-    """Columns and numbers of a sparse row; NaN if it is not made of pairs within the columns."""
+    """Columns and numbers of a sparse row; NaN if the row is not made of valid pairs."""
     inside = text[1:-1].strip()
     pairs = PAIR.findall(inside)
     columns = [int(column) for column, _ in pairs]
@@ -145,7 +145,7 @@ def _sparse_row(text: str, attributes: Sequence[Attribute]) -> tuple[list[int], 
 
 
 def _check_zeros(path: Path, attributes: Sequence[Attribute]) -> None:
-    """A sparse row leaves out zeros, and the first value of nominal columns."""
+    """Check that the first nominal value, which sparse rows leave out like a zero, is zero."""
     for name, codes in attributes:
         first = next(iter(codes or ()), None)
         if codes and first is not None and codes[first] != 0:
@@ -165,11 +165,11 @@ def read_arff(
 ) -> Dataset:
     """Read an ARFF file of dense or sparse rows.
 
-    Which columns are labels is said by ``labels``; else by ``-C n`` in the name of the relation
-    (MEKA); else by an XML file beside it that is called as the ARFF file is (Mulan). Without any
-    of these the last column, a nominal one, is the class. Nominal features are read as numbers if
-    their values are numbers, else as the place of the value in the declaration. A missing value
-    (``?``) is an error.
+    The label columns are those that ``labels`` names; else those of ``-C n`` in the name of the
+    relation (MEKA); else those in an XML file beside it with the name of the ARFF file (Mulan).
+    Without any of these, the last column is the class, and must be nominal. Nominal features become
+    numbers: their values if these are numbers, else the places of the values in the declaration. A
+    missing value (``?``) is an error.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def read_arff(
         own, count = read_header(file, lines)
         if not tables:
             attributes, meka = own, count
-        # Codes of nominal values depend on the header, and must mean the same in both parts.
+        # Numbers of nominal values depend on the header, and must mean the same in both parts.
         elif own != attributes:
             raise ValueError(f"{file}: expected the attributes of {paths[0]}, got others")
         tables.append(read_rows(file, lines, attributes))
@@ -226,7 +226,7 @@ def read_arff(
                 f"{paths[0]}: expected labels= or -C in the relation, or a last attribute that is "
                 f"nominal, got the number {name_of_class!r}"
             )
-        # Columns went through float32, and so must the codes.
+        # Columns were converted to float32, and so must be the codes.
         classes = {float(np.float32(code)): value for value, code in codes.items()}
         features = [table[:, :-1] for table in tables]
         targets: list[Any] = [
@@ -237,7 +237,7 @@ def read_arff(
     features, targets = [table[:, others] for table in tables], []
     for file, table in zip(paths, tables, strict=True):
         target = sparse.csr_array(table[:, columns])
-        target.eliminate_zeros()  # of labels only ones are stored
+        target.eliminate_zeros()  # only ones are stored
         if not np.all(target.data == 1):
             odd = float(target.data[target.data != 1][0])
             raise ValueError(f"{file}: expected labels to be 0 or 1, got {odd:g}")
@@ -247,8 +247,8 @@ def read_arff(
 
 
 def _label_columns(path: Path, attributes: Sequence[Attribute], labels: Any) -> list[int] | None:
-    """Indices of label columns, or None if there is a class column instead."""
-    beside = path.with_name(bare_name(path) + ".xml")  # as Mulan's data sets come
+    """Indices of label columns; None if there is a class column instead."""
+    beside = path.with_name(bare_name(path) + ".xml")  # as in Mulan's datasets
     if labels is None and beside.is_file():
         labels = beside
     if labels is None:
@@ -266,7 +266,7 @@ def _label_columns(path: Path, attributes: Sequence[Attribute], labels: Any) -> 
 
 
 def _names_in_xml(path: Path) -> list[str]:
-    """Labels of Mulan's XML file, whatever their hierarchy."""
+    """The labels in Mulan's XML file, at any level of a hierarchy."""
     try:
         root = ElementTree.parse(path).getroot()
     except ElementTree.ParseError as error:

@@ -1,4 +1,4 @@
-"""Arrays in files of NumPy and SciPy, and folders of them: how this library keeps data."""
+"""Datasets in files of NumPy and SciPy, and in folders of such files."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,7 @@ def read_arrays(
         )
     features = _features(file)
     target = _matrix(file if labels is None else Path(labels), ("y", "Y"))
-    # A column of class ids, as pandas hands it over, is no matrix of one label.
+    # A single column, as pandas exports class ids, is no matrix of one label.
     if target.ndim == 2 and target.shape[1] == 1 and task != "multilabel":
         target = dense(target).ravel()
     two = target.ndim == 1 and set(np.unique(target).tolist()) == {0, 1}
@@ -74,10 +74,10 @@ def _stored_names(path: Path) -> tuple[str, ...]:
 
 
 def _matrix(path: Path, titles: tuple[str, ...]) -> Any:
-    """The array of one of these names, a sparse matrix, or the only array of a file."""
+    """The array with one of these names, a sparse matrix, or the only array of a file."""
     stored = _stored_names(path)
     title = next((title for title in titles if title in stored), None)
-    if title is None and len(stored) != 1 and "format" not in stored:  # which SciPy's own have
+    if title is None and len(stored) != 1 and "format" not in stored:  # which SciPy writes
         raise ValueError(
             f"{path}: expected a sparse matrix or an array named {' or '.join(titles)}, "
             f"got {', '.join(stored) or 'nothing'}"
@@ -86,7 +86,7 @@ def _matrix(path: Path, titles: tuple[str, ...]) -> Any:
 
 
 def _features(path: Path) -> Any:
-    """Features that float32 can hold."""
+    """Features, all of which float32 can hold."""
     features = _matrix(path, ("X",))
     values = features.data if sparse.issparse(features) else features
     bad = ~(np.abs(values) <= LARGEST)
@@ -101,8 +101,8 @@ def read_folder(path: str | Path) -> Dataset:
     """Read a folder of ``X.npz``, ``Y.npz`` and ``meta.json``.
 
     ``X.npz`` holds a SciPy sparse matrix, or a NumPy array named X. ``Y.npz`` holds a sparse
-    indicator matrix, or class ids named y. ``meta.json`` says name, task and split, and may name
-    the labels.
+    indicator matrix, or class ids named y. ``meta.json`` has the name, the task and the split, and
+    may have the names of the labels.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def read_folder(path: str | Path) -> Dataset:
         meta.get("labels"),
         m=0 if meta["task"] == "multilabel" else meta.get("m", 0),
     )
-    # Files may have been exchanged by hand: what meta.json says must be what the arrays are.
+    # Files may have been exchanged by hand: meta.json must agree with the arrays.
     for key in ("n", "d", "m"):
         if meta.get(key, getattr(data, key)) != getattr(data, key):
             raise ValueError(
@@ -146,7 +146,7 @@ def read_folder(path: str | Path) -> Dataset:
 def write_folder(
     dataset: Dataset, path: str | Path, *, source: str = "", licence: str = "", note: str = ""
 ) -> None:
-    """Write a dataset as ``read_folder`` reads it, and where it comes from.
+    """Write a dataset for ``read_folder``, with its source and licence.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def write_folder(
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in (("X", dataset.X), ("y", dataset.y)):
-        key = "" if sparse.issparse(array) else name  # SciPy's parts have names of their own
+        key = "" if sparse.issparse(array) else name  # SciPy names the parts of a matrix itself
         npz.write(folder / f"{name.upper()}.npz", {key: array}, pack=True)
     meta: dict[str, Any] = {
         "name": dataset.name,

@@ -45,8 +45,7 @@ def find_roles(
     if id_column is None and "id" in names and "id" not in (*probability, *label):
         id_column = "id"
     if id_column is not None and id_column not in names:
-        hint = nearest(id_column, names) or f"; it has {some_names(names)}"
-        raise ValueError(f"{path} has no column {id_column!r}, which id asks for{hint}")
+        raise no_column(path, names, id_column, "id")
     id_place = None if id_column is None else names.index(id_column)
     eta = find_columns(path, names, probability, "probability")
     labels = find_columns(path, names, label, "label")
@@ -107,8 +106,7 @@ def check_names(path: str, names: Names, id_column: str | None) -> None:
     """Refuse names that come twice, that seem to name rows, or are not there."""
     if id_column is not None:
         if id_column not in names:
-            hint = nearest(id_column, names) or f"; it has {shown(list(names))}"
-            raise ValueError(f"{path} has no column {id_column!r}{hint}")
+            raise no_column(path, names, id_column, "id_column")
     elif not names[0] and len(names) > 1:  # the index of a pandas frame
         raise ValueError(
             f"{path}, line 1: expected labels only, got the unnamed first column, which seems to "
@@ -159,9 +157,14 @@ def find_columns(path: str, names: Names, chosen: Sequence[str], parameter: str)
             elif part.isdecimal() and int(part) < len(names):
                 places[int(part)] = names[int(part)]
             else:
-                hint = nearest(part, names) or f"; it has {some_names(names)}"
-                raise ValueError(f"{path} has no column {part!r}, which {parameter} asks for{hint}")
+                raise no_column(path, names, part, parameter)
     return places
+
+
+def no_column(path: str, names: Names, column: str, parameter: str) -> ValueError:
+    """The error for a column that a parameter asks for, and that the table does not have."""
+    hint = nearest(column, names) or f"; it has {some_names(names)}"
+    return ValueError(f"{path} has no column {column!r}, which {parameter} asks for{hint}")
 
 
 def find_column(path: str, names: Names, column: str) -> int:

@@ -1,4 +1,4 @@
-"""Tables with a column, or several, of labels."""
+"""Datasets in CSV and TSV files, whose labels are a column of classes or several columns."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ def read_csv(
     task: str | None = None,
     name: str | None = None,
 ) -> Dataset:
-    r"""Read a table whose other columns are numbers.
+    r"""Read a table of numbers with one column of classes, or with several columns of labels.
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ def read_csv(
         The column of the class, by name or by index; the last by default. A sequence names
         columns of 0 and 1, one a label.
     header : bool, optional
-        Whether the first line names the columns. By default it does; but a first line that could
-        as well be a row, because all its features are numbers, is an error.
+        Whether the first line has the names of the columns. By default it has; but a first line
+        whose features are all numbers could be a row, and is an error.
     delimiter : str, optional
-        By default as the first lines tell: a comma, a semicolon, a tab or a bar.
+        By default guessed from the first lines: a comma, a semicolon, a tab or a bar.
     task : {"binary", "multiclass"}, optional
         By default binary if there are two classes.
     name : str, optional
@@ -60,7 +60,7 @@ def read_csv(
     for file in paths:
         table = CsvTable(
             file,
-            text_lines(file, "backslashreplace"),  # classes may be called by odd bytes
+            text_lines(file, "backslashreplace"),  # names of classes may hold wrong bytes
             separator=delimiter,
             default=SEPARATORS.get(ending(file), ","),
             header=header is not False,
@@ -80,13 +80,13 @@ def _read_part(
     columns: list[Any] = [labels] if isinstance(labels, int | str) else list(labels)
     path, first = table.path, table.first
     names = None if header is False else first
-    # The class is text, whatever it looks like; several labels are numbers as features are.
+    # A class is read as text, whatever it looks like; several labels are read as numbers.
     places = [_place(path, column, names, len(first)) for column in columns]
     features = [place for place in range(len(first)) if place not in places]
     text = str(table.separator).join(first)
     if not features:
         raise wrong(path, 1, "columns of features beside those of labels", text)
-    # A column that is called by its name needs a line of names.
+    # Columns that are chosen by name need a line of names.
     by_name = any(isinstance(column, str) for column in columns)
     if header is None and not by_name and all(is_finite(first[place]) for place in features):
         expected = "names of columns (pass header=False if this is a row, or header=True)"
@@ -96,7 +96,7 @@ def _read_part(
     )
     values, target = np.split(numbers, [len(features)], axis=1)
     for block, is_right, expected in (
-        # Features are float32: what it cannot hold would become infinite.
+        # Features are float32: larger numbers would become infinite.
         (values, np.abs(values) <= LARGEST, "finite numbers"),
         (target, (target == 0) | (target == 1), "0 or 1 in a column of a label"),
     ):

@@ -1,8 +1,7 @@
 """Delimited text: CSV, TSV, and numbers with blanks between them.
 
-Every part of omma that reads or writes such text does it here, a line at a time or a whole file. So
-separator, header, id, number, class and missing value mean the same to the datasets and to all
-commands.
+All parts of omma read and write such text by this module, line by line or as a whole file. So a
+separator, header, id, number, class or missing value is the same for datasets and for all commands.
 """
 
 import csv
@@ -12,15 +11,15 @@ from pathlib import Path
 
 from omma._validate import shown
 
-# Words for a label that is true, and one that is not. Each pair goes together: a column of "y" and
-# "no" is a column of classes.
+# Words for a label that is true, and for one that is false. Only the words of one pair go together:
+# a column of "y" and "no" is a column of classes.
 TRUTH_PAIRS = (("true", "false"), ("yes", "no"), ("t", "f"), ("y", "n"), ("positive", "negative"))
 TRUTHS = {word: 1.0 - place for pair in TRUTH_PAIRS for place, word in enumerate(pair)}
 MISSING = ("", "nan", "na", "n/a", "null", "<na>")  # as pandas, R and SQL write an unknown value
 SEPARATORS = ("\t", ";", "|", ",")
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 QUOTED = re.compile(r'"[^"]*"')
-# How formulas begin in spreadsheets (OWASP, "CSV Injection"), the wide signs of East Asia included.
+# The first characters of spreadsheet formulas (OWASP, "CSV Injection"), full-width ones included.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 Row = tuple[int, list[str]]  # the number of the line, and its cells
@@ -30,7 +29,7 @@ Row = tuple[int, list[str]]  # the number of the line, and its cells
 
 
 def separator_of(lines: Sequence[str], default: str | None) -> str | None:
-    """What stands between the cells of the first lines; ``default`` where nothing tells.
+    """Guess the separator from the first lines; ``default`` where they do not tell.
 
     >>> [separator_of(lines, ",") for lines in (["a;b", "0,5;1"], ["a|b"], ["a", "0,5"])]
     [';', '|', ';']
@@ -38,7 +37,7 @@ def separator_of(lines: Sequence[str], default: str | None) -> str | None:
     bare = [QUOTED.sub("", line) for line in lines if line.strip()][:2]
     for sign in SEPARATORS:
         counts = {line.count(sign) for line in bare}
-        if len(counts) == 1 and 0 not in counts:  # each line has as many cells
+        if len(counts) == 1 and 0 not in counts:  # all lines have the same number of cells
             return sign
     first = bare[0] if bare else ""
     if default is not None and default in first:
@@ -52,17 +51,17 @@ def separator_of(lines: Sequence[str], default: str | None) -> str | None:
 def rows(
     lines: Iterable[str], separator: str | None, path: Path | str | None = None
 ) -> Iterator[Row]:
-    """Number and cells of each line that is not blank; cells in quotes may go over several lines.
+    """The line number and the cells of each row; blank lines are skipped.
 
-    Without a separator there are blanks between cells. Errors name the ``path`` and the line where
-    there is one.
+    A cell in quotes may span several lines. Without a separator, cells are separated by blanks.
+    Errors name the line if there is a ``path``.
     """
-    if separator is None:  # any number of blanks is one separator
+    if separator is None:  # several blanks are one separator
         lines, separator = (" ".join(line.split()) for line in lines), " "
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     try:
         for cells in reader:
-            if cells and cells != [""]:  # a blank line is no row
+            if cells and cells != [""]:  # not a blank line
                 yield reader.line_num, list(map(str.strip, cells))
     except csv.Error as error:  # a cell of more than 131,072 characters, or a lone \r
         where = "" if path is None else f"{path}, line {reader.line_num}: "
@@ -74,7 +73,7 @@ def split(line: str, separator: str | None) -> list[str]:
     return next((cells for _, cells in rows([line], separator)), [])
 
 
-# What a cell or a line means.
+# The meaning of a cell or a line.
 
 
 def is_number(cell: str) -> bool:
@@ -87,7 +86,7 @@ def is_number(cell: str) -> bool:
 
 
 def to_number(cell: str, separator: str | None = ",") -> float:
-    """A number; true is 1 and false is 0. Beside other separators a comma is a decimal one.
+    """A number; true is 1 and false is 0. A comma is a decimal one unless it separates cells.
 
     >>> [to_number(cell) for cell in ("0.5", "True", "FALSE")], to_number("0,5", ";")
     ([0.5, 1.0, 0.0], 0.5)
@@ -115,7 +114,7 @@ def to_label(cell: str, separator: str | None = ",") -> float:
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell says that its value is not known.
+    """Whether the value of a cell is missing.
 
     >>> [is_missing(cell) for cell in ("", "NaN", "nancy")]
     [True, True, False]
@@ -124,7 +123,7 @@ def is_missing(cell: str) -> bool:
 
 
 def meant(cell: str) -> str:
-    """What a cell that is no number may mean, as the end of a sentence; or nothing.
+    """A hint for an error about a cell that is no number; empty if there is none.
 
     >>> meant("0,5")
     '; if the comma is a decimal one, write a point: 0.5'
@@ -140,11 +139,11 @@ def meant(cell: str) -> str:
 
 
 def is_header(cells: list[str], below: Sequence[list[str]] = ()) -> bool:
-    """Whether the first line has names: words, or the numbers of the columns from zero on.
+    """Whether the first line has names of columns: words, or the numbers of the columns from 0 on.
 
-    Words such as yes and no are names only where the line below has no word of their pair; a single
-    letter, such as y, also where it does not come again. The numbers 0 and 1 may be labels, too:
-    they are names where fractions follow.
+    Words such as yes and no are names only if the line below has no word of their pair; a single
+    letter, such as y, also if it does not occur again. The numbers 0 and 1 may be labels, too: they
+    are names if fractions follow.
     """
     words = [cell for cell in cells if not is_number(cell)]
     after = below[0] if below else []
@@ -167,7 +166,7 @@ def is_header(cells: list[str], below: Sequence[list[str]] = ()) -> bool:
 
 
 def _is_truth_row(first: str, below: list[str]) -> bool:
-    """Whether the first cell of a column is a label as those below it, and not its name."""
+    """Whether the first cell of a column is a label like the cells below it, and no name."""
     if is_number(first):
         return True
     word = first.lower()
@@ -189,9 +188,9 @@ def parse_cell(
     percent: bool = False,
     ids_by: str | None = None,
 ) -> float:
-    """The number in a cell; the error says what the cell, or its column by name or place, may mean.
+    """The number in a cell; the error names the column, by name or place, and gives a hint.
 
-    ``ids_by`` is the parameter that takes the name of a column of ids, where there is one.
+    ``ids_by`` is the parameter by which a caller names the column of ids, if there is one.
     """
     text = cell.rstrip("% ") if percent else cell
     try:
@@ -218,14 +217,14 @@ def csv_line(cells: Iterable[str], separator: str = ",") -> str:
 
 
 def csv_cell(cell: str, separator: str = ",") -> str:
-    """A cell of CSV, in quotes where it needs them: ``csv.writer`` forgets carriage returns."""
+    """A cell of CSV, in quotes if it needs them: ``csv.writer`` forgets carriage returns."""
     if any(sign in cell for sign in (separator, '"', "\n", "\r")):
         return '"' + cell.replace('"', '""') + '"'
     return cell
 
 
 def spreadsheet_text(cell: str) -> str:
-    """A cell that no spreadsheet runs as a formula: an apostrophe makes it text.
+    """A cell that no spreadsheet runs as a formula: an apostrophe in front makes it text.
 
     >>> [spreadsheet_text(cell) for cell in ("=1+1", "-5", "a=b")]
     ["'=1+1", '-5', 'a=b']

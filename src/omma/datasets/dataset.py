@@ -1,4 +1,4 @@
-"""A dataset in the one form that everything else takes, and how files become one."""
+"""The type of all datasets, and how readers of files make one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ TASKS = ("binary", "multiclass", "multilabel")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Features, labels, and where the test part begins.
+    """Features, labels, and the row where the test part begins.
 
-    Whatever is given is brought to the types below, without a copy where it has them already.
+    Arguments are converted to the types below; arrays that have them already are not copied.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class Dataset:
         Features, as a float32 ``csr_array`` or a C-ordered float32 array.
     y : CSR of shape (n, m), or ndarray of shape (n,)
         Multi-label: indicators, an int8 ``csr_array`` of ones. Otherwise class ids, int64, from 0
-        to m − 1; in a binary problem 1 is the class looked for.
+        to m − 1; in a binary problem 1 is the positive class.
     split : int, optional
-        Index of the first test row, where the problem has a test part of its own.
+        Index of the first test row, if the problem has a test part of its own.
     labels : sequence of str, optional
         Names of labels or classes.
     m : int, optional
-        Number of labels or classes; by default as many as the labels show.
+        Number of labels or classes; by default as many as occur in y.
 
     Examples
     --------
@@ -84,9 +84,9 @@ class Dataset:
             )
         names = None if self.labels is None else tuple(str(name) for name in self.labels)
         split = None if self.split is None else int(self.split)
-        # Rows that are taken out may lack classes: m is kept beside them.
+        # A part of the rows may lack some classes, and still has the same m.
         count = _count(self.task, target, names, self.m)
-        # Frozen for everybody else.
+        # A frozen dataclass has no other way to set its fields.
         self.__dict__.update(X=features, y=target, split=split, labels=names, m=count)
 
     @property
@@ -100,16 +100,16 @@ class Dataset:
         return int(self.X.shape[1])
 
     def take(self, rows: NDArray[np.int64] | slice) -> Dataset:
-        """The rows asked for, in that order, without a split."""
+        """Some of the rows, in the given order, without a split."""
         return replace(self, X=self.X[rows], y=self.y[rows], split=None)
 
     def parts(self, seed: int = 0, test: float = 0.3) -> tuple[Dataset, Dataset]:
         """Training part and test part.
 
-        The problem's own parts where it has them; else a share ``test`` of the rows is drawn for
-        the test part with the seed, and the rows of both parts stand in random order.
+        These are the problem's own parts if it has a split; else a share ``test`` of the rows is
+        drawn at random for the test part, and both parts are in random order.
         """
-        if self.split is not None:  # so that results compare with those of others
+        if self.split is not None:  # results on it can be compared with published ones
             return self.take(slice(0, self.split)), self.take(slice(self.split, self.n))
         check_number("Dataset.parts", "test", test, low=0.0, high=1.0)
         first = self.n - round(test * self.n)
@@ -140,7 +140,7 @@ def as_features(features: Any) -> Any:
 
 
 def as_indicators(y: Any) -> Any:
-    """An int8 CSR array that stores nothing but ones."""
+    """Indicators as an int8 CSR array that stores only ones."""
     if not sparse.issparse(y) and np.ndim(y) != 2:
         raise ValueError(
             f"y of a multi-label Dataset must be an indicator matrix, got shape {np.shape(y)}"
@@ -166,12 +166,12 @@ def as_classes(y: Any) -> NDArray[np.int64]:
 
 
 def _count(task: str, y: Any, labels: tuple[str, ...] | None, m: int) -> int:
-    """The number of labels, which names and labels must agree with."""
+    """The number of labels or classes; m and the names must agree with y."""
     if task == "multilabel":
         seen = exact = int(y.shape[1])
     else:
         seen = int(y.max()) + 1 if y.size else 0
-        # Of classes that no row has, only m or the names can tell.
+        # Only m and the names can tell about classes that no row has.
         exact = 2 if task == "binary" else m or (len(labels) if labels is not None else seen)
     counts = {"m": m or exact, "labels": exact if labels is None else len(labels)}
     for parameter, count in counts.items():
@@ -193,11 +193,11 @@ def assemble(
     labels: Sequence[str] | None = None,
     task: str | None = None,
 ) -> Dataset:
-    """One dataset of a training file and, maybe, a test file; called as the first by default.
+    """Make a dataset of a training file ``path`` and, maybe, a test file.
 
-    ``targets`` are indicators of each file, or the name of each row's class. ``labels`` names the
-    columns of indicators, or the classes in the order of their ids; without
-    it classes are sorted, as numbers where they all are.
+    ``features`` and ``targets`` have an item for each file; targets are indicators, or a list with
+    the name of each row's class. ``labels`` names the columns of indicators, or the classes in the
+    order of their ids; by default classes are sorted, as numbers if all of them are numbers.
     """
     called = name or bare_name(path)
     rows = stack(features)
@@ -219,24 +219,24 @@ def assemble(
 
 
 def dense(values: Any) -> Any:
-    """An array, also of a sparse matrix."""
+    """The values as an array, also if they are a sparse matrix."""
     return values.toarray() if sparse.issparse(values) else values
 
 
 def stack(blocks: Sequence[Any]) -> Any:
-    """Blocks of rows as one, sparse if one of them is; sparse ones may differ in width."""
+    """Stack blocks of rows; the result is sparse if one of them is, and as wide as the widest."""
     if not any(map(sparse.issparse, blocks)):
         return np.concatenate(blocks)
     wide = [sparse.csr_array(block) for block in blocks]
     width = max(block.shape[1] for block in wide)
-    for block in wide:  # a test part may lack the last features or labels of the training part
+    for block in wide:  # no row of the test part may have the last features or labels
         block.resize(block.shape[0], width)
     return wide[0] if len(wide) == 1 else sparse.csr_array(sparse.vstack(wide, format="csr"))
 
 
 def class_name(text: str) -> str:
-    """A class as it is called: +1, 1.0 and 1 are the same, quotes are not part of it."""
-    bare = text.strip().strip("'\"")  # some programs quote classes and not numbers
+    """The name of a class without quotes; +1, 1.0 and 1 are the same class."""
+    bare = text.strip().strip("'\"")  # some programs put only classes in quotes
     if not is_finite(bare):
         return bare
     value = float(bare)
@@ -252,7 +252,7 @@ def is_finite(text: str) -> bool:
 
 
 class SparseRows:
-    """Rows of a sparse matrix, taken one by one; entries of one place are added up."""
+    """Builds a sparse matrix row by row; entries of one place are added up."""
 
     def __init__(self, kind: str = "f") -> None:
         self.columns, self.values, self.starts = array("q"), array(kind), array("q", [0])
@@ -261,20 +261,17 @@ class SparseRows:
         return len(self.starts) - 1
 
     def add(self, columns: Sequence[int], values: Sequence[Any]) -> None:
-        """One row."""
+        """Add a row."""
         self.columns.extend(columns)
         self.values.extend(values)
         self.starts.append(len(self.columns))
 
     def matrix(self, width: int | None = None) -> sparse.csr_array:
-        """All rows; as wide as the last column asks for, unless a width is given."""
+        """All rows as a CSR matrix; by default it ends at the last column that occurs."""
         if width is None:
             width = max(self.columns, default=-1) + 1
-        # Copies: the sum of entries is taken in place, and narrow indices are half the size.
-        values = np.array(self.values)
-        indices, starts = (np.array(part, np.int64) for part in (self.columns, self.starts))
-        if len(indices) < HIGHEST:
-            indices, starts = indices.astype(np.int32), starts.astype(np.int32)
-        matrix = sparse.csr_array((values, indices, starts), shape=(len(self), width))
+        # Copies, as entries are added up in place.
+        parts = tuple(np.array(part) for part in (self.values, self.columns, self.starts))
+        matrix = sparse.csr_array(parts, shape=(len(self), width))
         matrix.sum_duplicates()
         return matrix

@@ -115,65 +115,65 @@ def paired_labels(
 def _class_values(
     probabilities: Matrix, chosen: Matrix, truth: Matrix, positive: str | None, notes: list[str]
 ) -> Any:
-    """One column of classes or of one label as numbers: ids, or 0 and 1."""
+    """One column of classes or of one label as numbers: class ids, or 0 and 1; NaN if missing."""
     names, m = probabilities.names, chosen.width
     is_words = truth.values.dtype.kind in "OU"
     if not is_words and positive is None and (m == 1 or names is None):
         return truth.values
-    # Many rows have few classes: each is looked at once.
+    # Many rows have few classes: each class is interpreted once.
     flat = np.ravel(dense(truth.values))
     if is_words:
-        words = list(dict.fromkeys(flat.tolist()))
-        numbers = {word: number for number, word in enumerate(words)}
-        inverse = np.array([numbers[word] for word in flat.tolist()])
+        places = {word: place for place, word in enumerate(dict.fromkeys(flat.tolist()))}
+        words = list(places)
+        inverse = np.array([places[word] for word in flat.tolist()])
     else:
         distinct, inverse = np.unique(flat, return_inverse=True)
         # The class 3.0 is called 3.
         words = [f"{value:g}" if distinct.dtype.kind == "f" else str(value) for value in distinct]
     # Missing classes may be written in several ways; a class may be called as one of them.
     classes = [word for word in words if not is_missing(word)]
-    known: Names | None = None
+    titles: Names = ()  # what the columns of probabilities are called, where classes are too
     if positive is None and m > 1 and names is not None:
-        known = bare(names, {word for word in words if word in names or not is_missing(word)})
-        if not is_words and not {*classes} <= {*known}:
+        titles = bare(names, {word for word in words if word in names or not is_missing(word)})
+        if not is_words and not {*classes} <= {*titles}:
             return truth.values  # class ids
-        if is_words and not {*classes} & {*known}:  # they may be yes and no
-            known = None
-    if known is None and positive is None and are_truths(classes):
-        return np.array([to_label(word) for word in words])[inverse]
-    if m == 1:
+        if is_words and not {*classes} & {*titles}:  # they may be yes and no
+            titles = ()
+    if not titles and positive is None and are_truths(classes):
+        numbers = {word: to_label(word) for word in words}
+    elif m == 1:
         positive = positive or _positive_class(truth.path, chosen, classes)
         if positive not in classes:
             hint = nearest(positive, classes) or f"; it has {some_names(classes)}"
             raise ValueError(
                 f"{truth.path} must hold {positive!r} in some rows, got it in none{hint}"
             )
-        values = [np.nan if is_missing(word) else float(word == positive) for word in words]
-        return np.array(values)[inverse]
-    if positive is not None:
-        raise ValueError(f"positive={positive!r} needs one column of probabilities, got {m}")
-    if names is None:
-        if len(classes) != m:
-            raise ValueError(
-                f"{truth.path} has {len(classes)} classes, and there are {m} columns of "
-                "probabilities without names: name the columns, or write class ids from 0"
+        numbers = {word: float(word == positive) for word in classes}
+    else:
+        if positive is not None:
+            raise ValueError(f"positive={positive!r} needs one column of probabilities, got {m}")
+        if names is None:
+            if len(classes) != m:
+                raise ValueError(
+                    f"{truth.path} has {len(classes)} classes, and there are {m} columns of "
+                    "probabilities without names: name the columns, or write class ids from 0"
+                )
+            titles = tuple(sorted(classes))  # as scikit-learn orders the columns of predict_proba
+            notes.append(
+                "The columns have no names: classes were taken in sorted order, "
+                f"{some_names(titles)}."
             )
-        # As scikit-learn orders the columns of predict_proba.
-        known = tuple(sorted(classes))
-        notes.append(
-            f"The columns have no names: classes were taken in sorted order, {some_names(known)}."
-        )
-    titles = known or names or ()
-    places = {title: float(place) for place, title in enumerate(titles)}
-    for number, word in enumerate(words):
-        if word not in places and not is_missing(word):
-            row = int(np.argmax(inverse == number))
-            hint = nearest(word, places) or f"; these are {some_names(titles)}"
-            raise ValueError(
-                f"{truth.where(row)}: expected the name of a column of the probabilities, got "
-                f"{shown(word)}{hint}"
-            )
-    return np.array([places.get(word, np.nan) for word in words])[inverse]
+        titles = titles or names or ()
+        numbers = {title: float(place) for place, title in enumerate(titles)}
+        for number, word in enumerate(words):
+            if word not in numbers and not is_missing(word):
+                row = int(np.argmax(inverse == number))
+                hint = nearest(word, numbers) or f"; these are {some_names(titles)}"
+                raise ValueError(
+                    f"{truth.where(row)}: expected the name of a column of the probabilities, got "
+                    f"{shown(word)}{hint}"
+                )
+    return np.array([numbers.get(word, np.nan) for word in words])[inverse]
 
 
 def are_truths(classes: Collection[str]) -> bool:

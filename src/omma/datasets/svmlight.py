@@ -1,7 +1,7 @@
 """Rows of ``labels feature:value feature:value …``: svmlight, and text of the XC repository.
 
-svmlight is what LIBSVM and LIBLINEAR read, too; the Extreme Classification Repository puts a line
-with the numbers of rows, features and labels first. Matrices of labels are kept in the same way.
+LIBSVM and LIBLINEAR read svmlight, too. Files of the Extreme Classification Repository start with a
+line of sizes: the numbers of rows, features and labels. Matrices of labels are written alike.
 """
 
 import re
@@ -42,7 +42,7 @@ def read_svmlight(
 ) -> Dataset:
     r"""Read svmlight or LIBSVM text: ``label feature:value feature:value``.
 
-    Empty lines and what follows ``#`` are passed over, and so is ``qid:…``.
+    Empty lines, comments after ``#`` and ``qid:…`` are ignored.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ def read_svmlight(
     test : str or Path, optional
         File of the test part.
     task : {"binary", "multiclass", "multilabel"}, optional
-        Multi-label rows look like ``1,5 3:0.2``. By default they are expected if some row has a
-        comma in its labels, or none.
+        Multi-label rows look like ``1,5 3:0.2``. By default a file is multi-label if some row has
+        a comma in its labels, or has no label.
     first, first_label : {0, 1}, optional
-        The lowest number that a feature, and a label of a multi-label row, can have. By default 0
+        The number of the first feature, and of the first label of multi-label rows. By default 0
         if some feature (some label) has that number, else 1.
     n_features, n_labels : int, optional
-        By default as many as the highest number asks for.
+        By default the highest number that occurs is that of the last feature (label).
     name : str, optional
         By default that of the file.
 
@@ -77,7 +77,7 @@ def read_svmlight(
     paths = [Path(file) for file in (path, test) if file is not None]
     needs_label = task in ("binary", "multiclass")
     parts = [_features(file, _lines(file, needs_label)) for file in paths]
-    # Both parts must agree on the first number and on the width, so they are shifted together.
+    # Both parts must agree on the first number and on the width, so they are renumbered together.
     features = _from_first("feature", [matrix for matrix, _ in parts], first, n_features)
     heads = [own_heads for _, own_heads in parts]
     targets: list[Any] = [[head for _, head in own_heads] for own_heads in heads]
@@ -132,25 +132,25 @@ def read_xc(
 
 
 def header_of(line: str, sizes: tuple[int, ...] = (3,)) -> tuple[int, ...] | None:
-    """The three numbers of a header, or so many others, or None if the line is none."""
+    """The numbers of a header, of which there are three or one of ``sizes``; None if it is none."""
     words = line.split()
-    # Less than 19 digits fit into 64 bits.
+    # Up to 18 digits fit into 64 bits.
     if len(words) not in sizes or not all(word.isdecimal() and len(word) < 19 for word in words):
         return None
     return tuple(map(int, words))
 
 
 def divide(number: int, line: str) -> Line:
-    """Labels end at the first blank; a row that begins with a blank or a pair has none."""
+    """Split a line at the first blank, where labels end; a line may start with its features."""
     if not line or line[0].isspace():
         return number, "", line
     head, *tail = line.split(None, 1) if "\t" in line else line.split(" ", 1)
-    # A pair in front means that the row has no labels, as in files of the repository.
+    # A line that starts with a pair has no labels, as in files of the repository.
     return (number, "", line) if ":" in head else (number, head, tail[0] if tail else "")
 
 
 def _lines(path: Path, needs_label: bool) -> Iterator[Line]:
-    """Rows without comments; a line with nothing else is none."""
+    """Rows without comments; lines that are then empty are skipped."""
     for number, line in numbered_lines(path):
         bare = line.partition("#")[0].rstrip()
         if not bare:
@@ -162,7 +162,7 @@ def _lines(path: Path, needs_label: bool) -> Iterator[Line]:
 
 
 def _features(path: Path, lines: Iterable[Line]) -> tuple[Any, list[tuple[int, str]]]:
-    """Features, and the number and the labels of each line: all of them tell what labels are."""
+    """Features, and the number and the labels of each line, which only all lines can explain."""
     heads = []
 
     def tails() -> Iterator[tuple[int, str]]:
@@ -174,9 +174,9 @@ def _features(path: Path, lines: Iterable[Line]) -> tuple[Any, list[tuple[int, s
 
 
 def _indicators(path: Path, heads: Iterable[tuple[int, str]]) -> sparse.csr_array:
-    """Indicators of lists of labels, each with the number of its line."""
+    """Indicators from the label lists of lines."""
     indicators = _matrix(path, heads, parse_labels, LABELS, kind="b", cut="\n")
-    indicators.data[:] = 1  # a label named twice is there once
+    indicators.data[:] = 1  # a label that is listed twice counts once
     return indicators
 
 
@@ -190,10 +190,10 @@ def _matrix(
     cut: str | None = None,
     is_distinct: bool = False,
 ) -> sparse.csr_array:
-    """Rows of texts with the numbers of their lines.
+    """Parse the texts of lines to the rows of a matrix.
 
-    Of a wrong text, cut to pieces, the first wrong piece is named. With ``is_distinct`` a column
-    that comes twice in a row is refused.
+    An error quotes the first wrong piece of a text that is split at ``cut``. With ``is_distinct`` a
+    column may not occur twice in a row.
     """
     rows = SparseRows(kind)
     for number, text in texts:
@@ -218,8 +218,8 @@ def _is_wrong(piece: str, parse: Callable[[str], Entries]) -> bool:
 
 
 def parse_pairs(text: str, largest: float = LARGEST) -> Entries:
-    """Columns and values of ``column:value column:value …``; ValueError if it is none."""
-    # Three tokens an entry, so that all columns, and all values, are parsed by one call.
+    """Columns and values of ``column:value column:value …``; ValueError if the text is wrong."""
+    # Three tokens an entry: one call parses all columns, and another one all values.
     tokens = text.replace(":", " : ").split()
     if 3 * tokens[1::3].count(":") != len(tokens):
         raise ValueError("not made of pairs")
@@ -231,7 +231,7 @@ def parse_pairs(text: str, largest: float = LARGEST) -> Entries:
 
 
 def parse_labels(text: str) -> Entries:
-    """Labels, with commas between, as columns of ones; ValueError if some are no whole numbers."""
+    """Columns and ones of ``label,label,…``; ValueError if the text is wrong."""
     labels = _in_range(list(map(int, text.split(",")))) if text else []
     return labels, [1] * len(labels)
 
@@ -243,8 +243,8 @@ def _in_range(columns: list[int]) -> list[int]:
 
 
 def _from_first(noun: str, blocks: list[Any], first: int | None, width: int | None) -> list[Any]:
-    """Columns from the first possible number to the last, in all parts alike."""
-    # LIBSVM counts from 1, many other programs from 0: a number 0 tells.
+    """Renumber the columns of all parts from 0, and make all parts of one width."""
+    # LIBSVM counts from 1 and many other programs from 0: the file of a number 0 counts from 0.
     zero = any((block.indices == 0).any() for block in blocks)
     if first is None:
         first = 0 if zero else 1
@@ -263,7 +263,7 @@ def _from_first(noun: str, blocks: list[Any], first: int | None, width: int | No
 
 
 def _counted(path: Path, lines: Iterable[tuple[int, str]], n: int) -> Iterator[tuple[int, str]]:
-    """As many rows as the header says, then nothing but empty lines."""
+    """The rows that a header counts; only empty lines may follow."""
     last = 1
     for number, line in lines:
         if number <= n + 1:
@@ -276,7 +276,7 @@ def _counted(path: Path, lines: Iterable[tuple[int, str]], n: int) -> Iterator[t
 
 
 def _widen(path: Path, matrix: Any, width: int, noun: str) -> Any:
-    """As wide as the header says."""
+    """The matrix with as many columns as the header says."""
     if width > HIGHEST:
         raise wrong(path, 1, f"at most {HIGHEST} {noun}s", width)
     if matrix.shape[1] > width:
@@ -288,19 +288,19 @@ def _widen(path: Path, matrix: Any, width: int, noun: str) -> Any:
 
 
 def is_sized(lines: list[str]) -> bool:
-    """Whether the first line is the size of a matrix, and what follows is no table of numbers."""
+    """Whether the first line has the size of a matrix, and the next lines are no plain table."""
     if not lines or header_of(lines[0], (2, 3)) is None:
         return False
-    # Two whole numbers may also be the first row of a table of two columns.
+    # Two whole numbers may also be the first row of a table with two columns.
     body = next((line for line in lines[1:] if line.strip()), "")
     return ":" in body or len(body.split()) < 2
 
 
 def read_sized(path: Path, lines: list[str]) -> sparse.csr_array:
-    """A matrix as the repository writes it: values, or ones where the file holds labels.
+    """A matrix in the format of the repository: of values, or of ones if lines list labels.
 
-    After ``n m`` a line holds ``label:value label:value …``, or ``label,label,…`` alone. In data
-    files, whose size is ``n d m``, labels come before features; of those, labels are read.
+    After the size ``n m`` a line is ``label:value label:value …`` or ``label,label,…``. In data
+    files, whose size is ``n d m``, labels come before features; only the labels are read.
     """
     size = [int(cell) for cell in lines[0].split()]
     body = [
@@ -308,7 +308,7 @@ def read_sized(path: Path, lines: list[str]) -> sparse.csr_array:
         for number, line in _counted(path, enumerate(lines[1:], start=2), size[0])
     ]
     if any(":" in text for _, text in body):
-        # Values of matrices are float64; those of features above must fit into float32.
+        # Here values are float64; features, above, must fit into float32.
         parse = partial(parse_pairs, largest=sys.float_info.max)
         matrix = _matrix(path, body, parse, "label:value", kind="d", is_distinct=True)
     else:
@@ -317,11 +317,11 @@ def read_sized(path: Path, lines: list[str]) -> sparse.csr_array:
 
 
 def write_sized(file: TextIO, matrix: Any) -> None:
-    """``n m``, then labels where all values are one, else ``label:value``."""
+    """Write the size ``n m``, then labels if all values are one, else ``label:value``."""
     csr = sparse.csr_array(matrix if matrix.ndim == 2 else matrix.reshape(-1, 1))
     csr.eliminate_zeros()
     file.write(f"{csr.shape[0]} {csr.shape[1]}\n")
-    # Decisions are ones alone; float64 values are written so that they read back the same.
+    # Decisions are ones; the repr of a float64 is read as the same number.
     plain = csr.dtype.kind in "iub" and bool((csr.data == 1).all())
     for row in range(csr.shape[0]):
         entries = slice(csr.indptr[row], csr.indptr[row + 1])

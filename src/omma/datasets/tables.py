@@ -25,23 +25,23 @@ from omma.datasets.dataset import dense
 from omma.datasets.text import ending, text_lines
 from omma.npz import largest, told
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}  # as they are written
+SEPARATORS = {".csv": ",", ".tsv": "\t"}  # with which files are written
 NAMED_COLUMNS = (*SEPARATORS, ".parquet")
-SAMPLE = 50  # lines that tell the separator, and rows that tell what a column holds
+SAMPLE = 50  # lines from which the separator, and rows from which types of columns are guessed
 BLOCK = 1 << 20  # numbers written at a time: 8 MB where a sparse matrix becomes dense
 PYARROW_ERRORS = (ValueError, OSError, NotImplementedError, LookupError, TypeError)
-TIMES = 1000  # equal values of a column take next to no room, so files may be far smaller
+TIMES = 1000  # equal values of a column take hardly any space, so files may be far smaller
 
-# Columns of numbers, columns of text, and the number of each row's line.
+# Columns of numbers, columns of text, and the line number of each row.
 Columns = tuple[NDArray[np.float64], list[list[str]], Sequence[int]]
 
 
 class CsvTable:
     """The lines of a file as a table; ``read`` parses the columns that are asked for.
 
-    ``header`` says whether the first row has names; by default its cells tell. Without a
-    ``separator`` the first lines tell it, or else the ``default``. Errors call the parameter that
-    takes the name of a column of ids ``ids_by``.
+    ``header`` says whether the first row has names, and ``separator`` what separates cells; by
+    default both are guessed from the first lines, with ``default`` as the last resort. ``ids_by``
+    is what errors call the parameter that names the column of ids.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class CsvTable:
         self.names: tuple[str, ...] | None = tuple(self.first) if header else None
 
     def is_text(self, place: int) -> bool:
-        """Whether the first value of a column that is known is a word."""
+        """Whether a column holds words: its first value that is not missing tells."""
         below = self._start[self.names is not None :]
         cells = (row[place] for _, row in below if place < len(row))
         first = next((cell for cell in cells if not is_missing(cell)), "0")
@@ -84,10 +84,10 @@ class CsvTable:
         may_lack: bool = False,
         percent: bool = False,
     ) -> Columns:
-        """Columns of numbers and columns of text, by their places; others are passed over.
+        """Columns of numbers and columns of text, chosen by their places.
 
-        Of the ``numbers``, those at ``labels`` may be words such as yes and no, or missing; with
-        ``may_lack`` any may be missing. With ``percent`` a sign % after a number is left out.
+        Numbers in the columns ``labels`` may also be words such as yes and no, or missing; with
+        ``may_lack`` all numbers may be missing. With ``percent``, % after a number is ignored.
         """
         columns = self._read_plain(numbers, texts)
         if columns is not None:
@@ -123,15 +123,15 @@ class CsvTable:
         return table, words, lines
 
     def _read_plain(self, numbers: Sequence[int], texts: Sequence[int]) -> Columns | None:
-        """The same columns by NumPy, four times as fast; None where a cell is not plain.
+        """The same columns, read by NumPy four times as fast; None if some cell is not plain.
 
-        A cell is not plain if it is in quotes, or no number where one is expected: then rows are
-        read one by one, which tells what is wrong.
+        Plain cells are not in quotes, and all numbers are plain, too. Other files are read row by
+        row, which also finds the line of an error.
         """
         has_header = self.names is not None
         if not numbers or len(self._start) == has_header:
             return None
-        kinds: dict[int, Any] = dict.fromkeys(range(self.width), "U1")  # columns passed over
+        kinds: dict[int, Any] = dict.fromkeys(range(self.width), "U1")  # columns nobody asked for
         kinds |= dict.fromkeys(numbers, np.float64) | dict.fromkeys(texts, object)
         start = self._start[0][0] if has_header else 0
         # Without texts, a comma beside other separators is a decimal one.
@@ -140,7 +140,7 @@ class CsvTable:
 
         def plain() -> Iterator[str]:
             for number, line in enumerate(self.lines[start:], start=start + 1):
-                if '"' in line:  # a row may go over several lines
+                if '"' in line:  # a cell in quotes may span several lines
                     raise ValueError("quotes")
                 if line.strip(" \r\n"):
                     lines.append(number)
@@ -175,7 +175,7 @@ class ParquetTable:
             file = self._file(content)
             self._schema = file.schema_arrow
             size = 8 * file.metadata.num_rows * len(self._schema.names)
-        # A small file can claim any number of rows: refused before memory is asked for.
+        # A small file can claim any number of rows: refuse it before memory is allocated.
         if not 0 < size <= largest(path, TIMES):
             most = largest(path, TIMES) // 8
             raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
@@ -187,7 +187,7 @@ class ParquetTable:
         return parquet.ParquetFile(content, page_checksum_verification=True)
 
     def is_text(self, place: int) -> bool:
-        """Whether a column is of words; categories are."""
+        """Whether a column holds words; categories are words."""
         kind, types = self._schema.types[place], _pyarrow("pyarrow.types", self.path)
         return not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
@@ -200,20 +200,22 @@ class ParquetTable:
         may_lack: bool = False,
         percent: bool = False,
     ) -> Columns:
-        """Columns of numbers and columns of text, by their places, as of a ``CsvTable``."""
+        """Columns of numbers and columns of text, chosen by their places, as in ``CsvTable``."""
         with self.path.open("rb") as content, self._told():
             table = self._file(content).read()
             columns = {place: table.column(place).to_numpy() for place in numbers}
-            # Texts, or truths of which some are null.
-            odd = [place for place, column in columns.items() if column.dtype.kind not in "fiub"]
+            # Columns of text, or of booleans of which some are null.
+            to_parse = [
+                place for place, column in columns.items() if column.dtype.kind not in "fiub"
+            ]
             words = {
                 place: [
                     "" if cell is None else str(cell) for cell in table.column(place).to_pylist()
                 ]
-                for place in (*texts, *odd)
+                for place in (*texts, *to_parse)
             }
         parse = partial(parse_cell, str(self.path), percent=percent, ids_by=self.ids_by)
-        for place in odd:
+        for place in to_parse:
             name, is_label = self.names[place], place in labels
             cells = [parse(name, text, is_label=is_label) for text in words[place]]
             columns[place] = np.array(cells)
@@ -232,7 +234,7 @@ def named_table(path: Path, ids_by: str = "id_column") -> CsvTable | ParquetTabl
 def write_parquet(
     file: BinaryIO, matrix: Any, names: Sequence[str], rows: tuple[str, tuple[str, ...]] | None
 ) -> None:
-    """A column for each label, after the one that names rows."""
+    """Write a column for each label, after the column that names rows."""
     arrow, parquet = _pyarrow("pyarrow", "Parquet"), _pyarrow("pyarrow.parquet", "Parquet")
     table = arrow.table(list(dense(matrix).T), names=list(names))
     if rows is not None:
@@ -247,11 +249,11 @@ def write_csv(
     separator: str,
     ids: tuple[str, tuple[str, ...]] | None,
 ) -> None:
-    """A line for each row, some rows at a time where the matrix is sparse."""
+    """Write a line for each row; a sparse matrix becomes dense a block of rows at a time."""
     if names is not None:
         file.write(csv_line(names if ids is None else (ids[0], *names), separator))
     kind = matrix.dtype.kind
-    digits = {"U": "%s", "f": "%.17g"}.get(kind, "%d")  # so many digits read back the same
+    digits = {"U": "%s", "f": "%.17g"}.get(kind, "%d")  # 17 digits are read as the same number
     n, columns = matrix.shape
     line = separator.join([digits] * columns) + "\n"
     step = max(1, BLOCK // max(1, columns))

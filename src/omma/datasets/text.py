@@ -1,4 +1,4 @@
-"""Text files, compressed or not, and what is said of a line that does not fit."""
+"""Text files, compressed or not, and the error for a line that is wrong."""
 
 import bz2
 import gzip
@@ -17,21 +17,21 @@ from omma.npz import largest
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 COMPRESSORS: dict[str, Any] = {
     "": nullcontext,
-    # Without name and time in it, equal content gives equal files.
+    # Without a name and a time inside, equal content gives equal files.
     ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
     ".bz2": partial(bz2.BZ2File, mode="wb"),
     ".xz": partial(lzma.LZMAFile, mode="wb"),
 }
-# What the standard library raises for text that is cut short, spoiled or not text at all. An
-# OSError without a number comes from bz2; those of the system have one.
+# Errors of the standard library for a file that is cut short, damaged or no text. An OSError
+# without a number comes from bz2; those of the operating system have one.
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, UnicodeError)
-# How UTF-16 text starts: programs for Windows write these marks. Without one, every other byte of
-# Western text is zero.
+# The first bytes of UTF-16 text, which programs for Windows write. Without such a mark, every
+# second byte of Western text is zero.
 MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class _Bounded(io.RawIOBase):
-    """Bytes of a compressed file, up to what one of its size should unpack to."""
+    """The unpacked bytes of a compressed file; refuses to unpack far more than its size."""
 
     def __init__(self, path: Path, inner: BinaryIO) -> None:
         self.path, self.inner, self.left = path, inner, largest(path)
@@ -42,7 +42,7 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         chunk = self.inner.read(len(buffer))
         buffer[: len(chunk)] = chunk
-        self.left -= len(chunk)  # against archives that unpack to more than any memory
+        self.left -= len(chunk)  # a small archive can unpack to more than any memory
         if self.left < 0:
             raise ValueError(
                 f"{self.path} unpacks to more than {largest(self.path):,} bytes, which is more "
@@ -57,9 +57,9 @@ class _Bounded(io.RawIOBase):
 
 @contextmanager
 def opened_bytes(path: Path) -> Iterator[io.BufferedReader]:
-    """A file to read bytes from, unpacked where its name says that it is compressed.
+    """Open a file to read bytes; its ending says whether it is compressed.
 
-    Errors of content that is damaged, or no text, name the file.
+    Errors for damaged content, or for content that is no text, name the file.
     """
     opener = OPENERS.get(path.suffix.lower())
     try:
@@ -71,7 +71,7 @@ def opened_bytes(path: Path) -> Iterator[io.BufferedReader]:
             yield file
     except DAMAGED as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # no such file, no right to read it
+            raise  # no such file, or no permission to read it
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         if isinstance(error, UnicodeDecodeError):
             reason = f"it is no UTF-8 text ({error.reason} at byte {error.start}): save it as that"
@@ -80,7 +80,7 @@ def opened_bytes(path: Path) -> Iterator[io.BufferedReader]:
 
 @contextmanager
 def opened_text(path: Path, newline: str | None = "", errors: str = "strict") -> Iterator[TextIO]:
-    """A file to read text from; a mark that comes first is left out."""
+    """Open a file to read UTF-8 text; a byte order mark is skipped."""
     with opened_bytes(path) as file:
         start = file.peek(4)[:4]
         if start[:2] in MARKS or start[1::2] == b"\0\0":
@@ -89,21 +89,21 @@ def opened_text(path: Path, newline: str | None = "", errors: str = "strict") ->
 
 
 def text_lines(path: Path, errors: str = "strict") -> list[str]:
-    """All lines of a file; ``errors`` is what becomes of bytes that are no text, as in ``open``."""
+    """All lines of a text file; ``errors`` is that of Python's ``open``."""
     with opened_text(path, errors=errors) as file:
         return list(file)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Line numbers, from one, and lines without their ends; odd bytes as Python writes them."""
-    # Odd bytes in comments or names are no reason to refuse a file.
+    """Line numbers, from one, and lines without their line ends; wrong bytes are escaped."""
+    # Wrong bytes in comments or names are no reason to refuse a file.
     with opened_text(path, None, "backslashreplace") as file:
         for number, line in enumerate(file, start=1):
             yield number, line.rstrip("\r\n")
 
 
 def ending(path: Path) -> str:
-    """How the name ends, without the ending of a compressed file."""
+    """The ending of the name, such as .csv; that of compression is left out."""
     return _unpacked(path).suffix.lower()
 
 
@@ -117,15 +117,15 @@ def _unpacked(path: Path) -> Path:
 
 
 def wrong(path: Path, line: int, expected: str, got: Any) -> ValueError:
-    """The error for a line: where it is, what was expected, what came."""
+    """The error for a line: the file, the line, what was expected and what the line has."""
     return ValueError(f"{path}, line {line}: expected {expected}, got {shown(got)}")
 
 
 @contextmanager
 def compressing(file: BinaryIO, compressed: str) -> Iterator[TextIO]:
-    """Text that goes into an open file."""
+    """Open a text file inside a binary file, compressed as its ending says."""
     with COMPRESSORS[compressed](file) as inner:
         text = io.TextIOWrapper(inner, encoding="utf-8", newline="")
         yield text
         text.flush()
-        text.detach()  # or closing the text would close the file, which is not ours
+        text.detach()  # otherwise the text file would close the binary file of the caller
