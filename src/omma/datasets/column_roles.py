@@ -1,4 +1,4 @@
-"""Which columns of a table hold ids, probabilities and labels, by their names."""
+"""Roles of columns: which of them hold ids, probabilities and labels, as their names tell."""
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import product, takewhile
@@ -8,15 +8,15 @@ from omma._validate import nearest, repeated, shown
 
 Names = tuple[str, ...]
 
-# What people call the column of the true class.
+# Usual names of the column of the true class.
 CLASS_NAMES = ("y", "y_true", "label", "class", "target")
-# What programs call a column that numbers the rows; pandas leaves the name of its own empty.
+# Usual names of a column that numbers the rows; pandas leaves the name of an index empty.
 ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "__index_level_0__")
 SHOWN = 9  # names that an error lists
 
 
 class Roles(NamedTuple):
-    """Places of the columns of a table, and what labels are called."""
+    """Places of the columns of a table, and the names of the labels."""
 
     id: int | None
     eta: list[int]
@@ -34,7 +34,7 @@ def find_roles(
     *,
     needs_labels: bool = True,
 ) -> Roles:
-    """What each column of a table is, by its name.
+    """Find the role of each column in a table of probabilities and labels.
 
     >>> find_roles("scored.csv", ("id", "sport", "y_sport"), None)
     Roles(id=0, eta=[1], names=('sport',), labels=[2], label_names=('sport',))
@@ -50,7 +50,7 @@ def find_roles(
     eta = find_columns(path, names, probability, "probability")
     labels = find_columns(path, names, label, "label")
     if not label:
-        # Without a word about labels, names tell: one column of classes, or y_NAME for each.
+        # By default labels are one column of classes with a usual name, or the columns y_NAME.
         taken = {id_place, *eta}
         others = {place: name for place, name in enumerate(names) if place not in taken}
         classes = {place: name for place, name in others.items() if name.lower() in CLASS_NAMES}
@@ -84,7 +84,7 @@ def matrix_roles(
     chosen: Sequence[str] = (),
     parameter: str = "probability",
 ) -> Roles:
-    """The roles in a table of probabilities or labels alone: all columns beside that of ids.
+    """Find the roles in a table of only probabilities or only labels: all columns but the ids.
 
     >>> matrix_roles("eta.csv", ("id", "p_red", "p_blue"), 3, "id", ["p_"])
     Roles(id=0, eta=[1, 2], names=('red', 'blue'), labels=[], label_names=())
@@ -103,7 +103,7 @@ def matrix_roles(
 
 
 def check_names(path: str, names: Names, id_column: str | None) -> None:
-    """Refuse names that come twice, that seem to name rows, or are not there."""
+    """Refuse a missing column of ids, names that occur twice, and a first column like ids."""
     if id_column is not None:
         if id_column not in names:
             raise no_column(path, names, id_column, "id_column")
@@ -127,7 +127,7 @@ def check_names(path: str, names: Names, id_column: str | None) -> None:
 def untold_columns(
     path: str, parameter: str, names: Names, taken: Collection[int | None], odd: str | None = None
 ) -> ValueError:
-    """The error where a table does not tell which columns are which."""
+    """The error for a table whose names do not tell its columns of probabilities or labels."""
     what = "probabilities" if parameter == "probability" else "labels"
     others = [name for place, name in enumerate(names) if place not in taken]
     got = "" if odd is None else f": {odd!r} holds words"
@@ -138,9 +138,9 @@ def untold_columns(
 
 
 def find_columns(path: str, names: Names, chosen: Sequence[str], parameter: str) -> dict[int, str]:
-    """Places of columns by name, by number or by the start of names, with what they are called.
+    """Find columns by their names, numbers, or the start of several names.
 
-    Of columns that were asked for by their start, the rest is the name of the label.
+    Returns the label of each place: the name of the column, without that start.
     """
     places: dict[int, str] = {}
     for text in chosen:
@@ -168,7 +168,7 @@ def no_column(path: str, names: Names, column: str, parameter: str) -> ValueErro
 
 
 def find_column(path: str, names: Names, column: str) -> int:
-    """The place of the one column that is asked for by its name or its number."""
+    """The place of a single column, chosen by its name or its number."""
     places = [*find_columns(path, names, [column], "column")]
     if len(places) != 1:
         got = some_names(names[place] for place in places) or "none"
@@ -177,13 +177,13 @@ def find_column(path: str, names: Names, column: str) -> int:
 
 
 def some_names(names: Iterable[str]) -> str:
-    """Some names, and that there are more."""
+    """The first names of a list, and … if there are more."""
     names = list(names)
     return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
 
 def stems(names: Sequence[str]) -> Names:
-    """Names without what all of them start with, and then without what all of them end in.
+    """Names without their common start, and then without their common end.
 
     >>> stems(["p_red", "p_blue"])
     ('red', 'blue')
@@ -195,7 +195,7 @@ def stems(names: Sequence[str]) -> Names:
 
 
 def without_prefix(names: Names) -> Names:
-    """Names without the words that all of them start with.
+    """Names without the whole words that all of them start with.
 
     >>> without_prefix(("p_sport", "p_spa"))
     ('sport', 'spa')
@@ -207,13 +207,13 @@ def without_prefix(names: Names) -> Names:
 
 
 def bare(names: Names, words: Collection[str]) -> Names:
-    """Names without what all start with or end in, if words are then among them, else as they are.
+    """Names without a common start and end, if all words are then among them; else unchanged.
 
     >>> bare(("p_sport", "p_art"), {"art", "sport"})
     ('sport', 'art')
     """
     start, end = _shared_start(names), _shared_start([name[::-1] for name in names])
-    # Short cuts first: as much of the names as possible stays.
+    # As little as possible is cut off.
     for before, after in product(range(start + 1), range(end + 1)):
         cut = tuple(name[before : len(name) - after] for name in names)
         if set(words) <= set(cut):
@@ -222,5 +222,5 @@ def bare(names: Names, words: Collection[str]) -> Names:
 
 
 def _shared_start(names: Sequence[str]) -> int:
-    """How many signs all names start with."""
+    """The number of characters that all names start with."""
     return sum(1 for _ in takewhile(lambda signs: len({*signs}) == 1, zip(*names, strict=False)))

@@ -17,21 +17,22 @@ MOST_LABELS = 1 << 31  # as arrays of 32-bit ids can tell apart
 
 
 class Line(NamedTuple):
-    """What a line says; None where it says nothing about it."""
+    """The content of a line; None where a key is absent."""
 
     id: Any = None
     eta: Vector | None = None
     y: Any = None  # indicators, or a class id
-    decision: Vector | None = None  # of an earlier process, in place of the one remembered
-    audited: bool = False  # whether all labels were looked up, whatever was decided
+    decision: Vector | None = None  # made by an earlier process, instead of the remembered one
+    audited: bool = False  # whether all labels were looked up, not only the predicted ones
 
 
 class JsonLines:
-    """``{"id": "a", "eta": [0.9, 0.1], "y": [1, 0]}``, all but one of them optional.
+    """Reads lines such as ``{"id": "a", "eta": [0.9, 0.1], "y": [1, 0]}``; all keys are optional.
 
-    Labels may have names: ``{"eta": {"sport": 0.9, "art": 0.1}, "y": ["sport"]}``. Those of the
-    first line that has them are all there are, where a learner does not bring its own; none are
-    taken from lines once it is ``settled``. Rows of other lengths than ``n_labels`` are refused.
+    Labels may have names: ``{"eta": {"sport": 0.9, "art": 0.1}, "y": ["sport"]}``. All names are
+    those of a learner (``names``), or else those of the first line with probabilities; a
+    ``settled`` reader takes no names from lines. Rows of other lengths than ``n_labels`` are
+    refused.
     """
 
     def __init__(
@@ -39,18 +40,18 @@ class JsonLines:
     ) -> None:
         self.n_labels = n_labels
         self._name_labels(names)
-        self._settled = settled  # whether rows have come, which had names or not
+        self._settled = settled  # whether a row has been read, with or without names
 
     def _name_labels(self, names: Names | None) -> None:
         self.names = names
         self._places = {name: place for place, name in enumerate(names or ())}
 
     def read(self, text: str) -> Line | None:
-        """What a line says."""
+        """Read a line; None if it is blank."""
         return self.line(parsed(text)) if text.strip() else None
 
     def line(self, content: Any) -> Line:
-        """What an object says, as JSON was read."""
+        """Check the content of a line that JSON has parsed."""
         if not isinstance(content, dict):
             raise ValueError(f"expected a JSON object, got {shown(content)}")
         for key in content:
@@ -80,14 +81,14 @@ class JsonLines:
             m, places = self.n_labels, [self._number(label) for label in values]
         else:
             raise ValueError("expected a list in eta; pairs label: probability need --n-labels")
-        row = np.zeros(m)  # labels that a line leaves out have the probability 0
+        row = np.zeros(m)  # labels that are not in the line have the probability 0
         if places:
             row[places] = _numbers("eta", [*values.values()])
         return row
 
     def _labels(self, values: Any) -> Any:
-        """Indicators, or a class id; both may be said by names."""
-        # In Python true is an int as well; here it is no class id.
+        """Indicators, or a class id; names stand for either."""
+        # In Python a bool is an int as well; here it is no class id.
         if isinstance(values, int) and not isinstance(values, bool):
             if abs(values) > MOST_LABELS:
                 raise ValueError(f"expected a class id in y, got {shown(values)}")
@@ -100,7 +101,7 @@ class JsonLines:
             row = np.zeros(m)
             row[[self._place("y", label) for label in values]] = 1
             return row
-        if isinstance(values, list):  # what is null is not known
+        if isinstance(values, list):  # null is an unknown label
             values = [math.nan if value is None else value for value in values]
         return _numbers("y", values)
 
@@ -112,7 +113,7 @@ class JsonLines:
 
     def _number(self, label: str) -> int:
         assert self.n_labels is not None
-        # Long digits are no label, and would take long to be read.
+        # Very long numbers are no labels, and slow to parse.
         if not label.isdecimal() or len(label) > 9 or int(label) >= self.n_labels:
             last = self.n_labels - 1
             raise ValueError(f"expected labels from 0 to {last} in eta, got {shown(label)}")
@@ -120,7 +121,7 @@ class JsonLines:
 
 
 def parsed(text: str | bytes) -> Any:
-    """What JSON says."""
+    """Parse JSON."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -130,7 +131,7 @@ def parsed(text: str | bytes) -> Any:
 
 
 def _checked_id(key: Any) -> Any:
-    """A text or a whole number; programs that know no whole numbers write 7.0 for 7."""
+    """An id is a text or a whole number; programs without whole numbers write 7.0 for 7."""
     if isinstance(key, bool | list | dict) or (isinstance(key, float) and not key.is_integer()):
         raise ValueError(f"expected a text or whole number as id, got {shown(key)}")
     if isinstance(key, str):
@@ -139,7 +140,7 @@ def _checked_id(key: Any) -> Any:
 
 
 def _unicode(expected: str, text: str) -> str:
-    """A text that can be written: JSON may have halves of letters, which no encoding has."""
+    """Refuse a text with half a surrogate pair, which JSON allows and no file can hold."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -150,7 +151,7 @@ def _unicode(expected: str, text: str) -> str:
 
 
 def _numbers(key: str, values: Any) -> Vector:
-    """A row of numbers; whether they are probabilities or labels is for others to say."""
+    """A row of numbers; callers check whether these are probabilities or labels."""
     row = values if isinstance(values, list) else [values]
     if not row or not {type(value) for value in row} <= {int, float}:
         raise ValueError(f"expected numbers in {key}, got {shown(values)}")

@@ -1,4 +1,4 @@
-"""Labels of files, paired with rows and columns of probabilities: class ids, or 0 and 1."""
+"""Pairs labels with rows and columns of probabilities, as class ids or as 0 and 1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omma.datasets.matrices import Matrix
 
 
 def with_late_labels(probabilities: Matrix, truth: Matrix) -> tuple[Matrix, Matrix]:
-    """Give the labels of rows without probabilities to the earlier rows of the same id."""
+    """Move the labels of rows without probabilities to the earlier rows with the same id."""
     ids = probabilities.ids
     later: Any = np.isnan(probabilities.values).all(axis=1)
     if ids is None or not later.any():
@@ -35,7 +35,7 @@ def with_late_labels(probabilities: Matrix, truth: Matrix) -> tuple[Matrix, Matr
 
 
 def join_rows(probabilities: Matrix, truth: Matrix, skip: bool) -> tuple[Matrix, Matrix, list[str]]:
-    """Rows that both files have, in the order of the probabilities; and notes of what was done."""
+    """Join rows by id, in the order of the probabilities; notes say what was skipped or moved."""
     ids, own = probabilities.ids or (), truth.ids or ()
     if ids == own:
         return probabilities, truth, []
@@ -85,14 +85,14 @@ def paired_labels(
     by_position: bool,
     notes: list[str],
 ) -> Any:
-    """Labels that go with all probabilities, or those at one place; what was reordered is noted."""
+    """Labels of all columns of probabilities, or of the one at ``place``, in the order of these."""
     chosen = probabilities if place is None else probabilities.columns([place])
     n, n_labelled = probabilities.values.shape[0], truth.values.shape[0]
     if truth.width == 1:  # one label, or class ids
         values = _class_values(probabilities, chosen, truth, positive, notes)
         truth = replace(truth, values=np.ravel(dense(values)))
     elif truth.names and chosen.names and len(chosen.names) == 1 and chosen.names[0] in truth.names:
-        # A file of all labels, of which one is judged.
+        # The file has several labels, and only one of them has probabilities.
         truth = truth.columns([truth.names.index(chosen.names[0])])
     else:
         _check_width(probabilities, truth)
@@ -177,13 +177,13 @@ def _class_values(
 
 
 def are_truths(classes: Collection[str]) -> bool:
-    """Whether all are numbers, or words of one pair such as yes and no."""
+    """Whether all classes are numbers, or words of one pair such as yes and no."""
     words = {word.lower() for word in classes if not is_number(word)}
     return any(words <= set(pair) for pair in TRUTH_PAIRS) or not words
 
 
 def _positive_class(path: str, chosen: Matrix, classes: Iterable[str]) -> str:
-    """The class that the name of the only column of probabilities tells: fraud of p_fraud."""
+    """The class in the name of the only column of probabilities, such as fraud in p_fraud."""
     name = chosen.names[0] if chosen.names else ""
     matches = [word for word in classes if name.startswith(word) or name.endswith(word)]
     if len(matches) == 1 or name in matches:
@@ -198,7 +198,7 @@ def _positive_class(path: str, chosen: Matrix, classes: Iterable[str]) -> str:
 
 
 def _check_width(probabilities: Matrix, truth: Matrix) -> None:
-    """As many columns of labels as of probabilities; one more may name rows."""
+    """Check that there are as many columns of labels as of probabilities."""
     if truth.width != probabilities.width:
         known = set(probabilities.names or ())
         extra = [name for name in truth.names or () if name not in known]
@@ -213,8 +213,8 @@ def _check_width(probabilities: Matrix, truth: Matrix) -> None:
 def _paired_columns(
     probabilities: Matrix, names: Names, truth: Matrix, own: Names, notes: list[str]
 ) -> Matrix:
-    """Columns of labels in the order of the probabilities', which their names tell."""
-    # Programs that know no names give columns their numbers.
+    """Put columns of labels in the order of the probabilities, by their names."""
+    # Programs without names write the numbers of columns instead.
     numbers = tuple(str(number) for number in range(len(own)))
     if own == names or numbers in (own, names):
         return truth
@@ -245,13 +245,13 @@ def _paired_columns(
 
 
 def labels_hint(probabilities: Matrix, truth: Matrix, y: Any) -> str:
-    """What labels that were refused may be, as the end of a sentence; or nothing."""
+    """A hint for the error about labels that are wrong; empty if there is none."""
     stored = np.ravel(y.data if sparse.issparse(y) else y)
     hint = _swapped(probabilities, truth)
     if y.ndim == 1 and probabilities.width > 1:
         is_from_one = (stored == probabilities.width).any()
         return "; if the first class is 1, write numbers from 0" if is_from_one else hint
-    # NaN is not equal to itself: a label that is not known is not wrong.
+    # NaN is not equal to itself: an unknown label is not wrong.
     wrong = stored[(stored != 0) & (stored != 1) & (stored == stored)]
     if len(wrong) and not hint:
         hint = f"; if {wrong[0]:g} is the positive class, pass positive='{wrong[0]:g}'"
@@ -259,8 +259,8 @@ def labels_hint(probabilities: Matrix, truth: Matrix, y: Any) -> str:
 
 
 def _swapped(probabilities: Matrix, truth: Matrix) -> str:
-    """Whether labels were given as probabilities, as the end of a sentence."""
-    # Labels are whole numbers and probabilities fractions: here each file looks like the other.
+    """A hint if probabilities look like labels, and labels like probabilities; else empty."""
+    # Labels are whole numbers, and probabilities are fractions.
     first, second = probabilities.stored, truth.stored
     if second.dtype.kind not in "fiub":
         return ""

@@ -1,4 +1,4 @@
-"""Probabilities and labels in files: one function to read any of them, one to write."""
+"""Probabilities and labels in files of all formats: one function reads them, one writes them."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ NAMES = "names"  # the array with them in an .npz file
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """What a file holds.
+    """The content of a file.
 
     Attributes
     ----------
     values : ndarray or scipy.sparse.csr_array
         A row for each instance.
     names : tuple of str, or None
-        Of the columns, where the file has them.
+        Names of the columns; None if the file has none.
     ids : tuple of str, or None
-        Of the rows, where a column with them was asked for.
+        Ids of the rows; None if no column of ids was read.
     path : str
         The file.
     lines : sequence of int, or None
-        The line of each row, where the file has lines.
+        The line number of each row; None if the file has no lines.
     """
 
     values: Any
@@ -58,21 +58,21 @@ class Matrix:
 
     @property
     def width(self) -> int:
-        """How many columns there are; a vector is one."""
+        """The number of columns; a vector is one column."""
         return 1 if self.values.ndim == 1 else int(self.values.shape[1])
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """Names of the columns, or else their numbers."""
+        """Names of the columns, or their numbers if they have no names."""
         return self.names or tuple(map(str, range(self.width)))
 
     @property
     def stored(self) -> Any:
-        """All numbers; of a sparse matrix, those that are stored."""
+        """All values of an array, or the stored values of a sparse matrix, as a vector."""
         return np.ravel(self.values.data if sparse.issparse(self.values) else self.values)
 
     def columns(self, places: Sequence[int], names: tuple[str, ...] | None = None) -> Matrix:
-        """Some columns, in that order; by default they keep their names."""
+        """Some columns, in the given order; by default they keep their names."""
         if names is None and self.names is not None:
             names = tuple(self.names[place] for place in places)
         values = self.values
@@ -83,13 +83,13 @@ class Matrix:
         return replace(self, values=values, names=names)
 
     def take(self, rows: Sequence[int]) -> Matrix:
-        """Some rows, in that order."""
+        """Some rows, in the given order."""
         ids = None if self.ids is None else tuple(self.ids[row] for row in rows)
         lines = None if self.lines is None else [self.lines[row] for row in rows]
         return replace(self, values=self.values[rows], ids=ids, lines=lines)
 
     def where(self, row: int) -> str:
-        """The file, and the line or row in it."""
+        """The file, and the line (or row) in it, for a message."""
         return f"{self.path}, " + (
             f"row {row}" if self.lines is None else f"line {self.lines[row]}"
         )
@@ -101,12 +101,12 @@ class Matrix:
 
 
 def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
-    r"""Read probabilities or labels from a file; its ending says what it is.
+    r"""Read probabilities or labels from a file; its ending is that of the format.
 
     =================  ===========================================================================
-    ``.npz``           a SciPy sparse matrix, or NumPy arrays; of several, ``file.npz:name`` is one
+    ``.npz``           a SciPy sparse matrix or a NumPy array; ``file.npz:name`` is one of several
     ``.npy``           a NumPy array, mapped from the disk and not read into memory
-    ``.csv, .tsv``     numbers, a column for each label; a first line of words has their names
+    ``.csv, .tsv``     numbers, a column for each label; a first line of words names the columns
     ``.parquet``       the same columns
     ``.txt``           lines of the Extreme Classification Repository: ``n m`` and then
                        ``label:value label:value …`` or ``label,label,…`` for each row (of its data
@@ -163,7 +163,7 @@ def read_roles(
     """Probabilities and labels of a table; a single column of labels may be of words."""
     is_words = len(roles.labels) == 1 and table.is_text(roles.labels[0])
     id_places = [] if roles.id is None else [roles.id]
-    # A row without probabilities may have the labels of an earlier one, which its id tells.
+    # A row without probabilities may have the labels of an earlier row with the same id.
     may_lack = bool(id_places and roles.eta and roles.labels)
     labels = [] if is_words else roles.labels
     texts = [*id_places, *roles.labels] if is_words else id_places
@@ -172,7 +172,7 @@ def read_roles(
     )
     if not len(lines):
         raise ValueError(f"{table.path} must have rows of numbers, got none")
-    # Reading both at once takes one pass over the file.
+    # Both were read in one pass over the file.
     eta, y = np.split(numbers, [len(roles.eta)], axis=1)
     values = np.array(words[-1], dtype=object) if is_words else np.ascontiguousarray(y)
     ids = tuple(words[0]) if id_places else None
@@ -184,13 +184,13 @@ def read_roles(
 
 
 def read_array(path: Path, member: str | None) -> Matrix:
-    """What a file that is no table holds: numbers, or texts such as names of classes."""
+    """Read a file that is no table with names: numbers, or texts such as names of classes."""
     kind, _ = file_ending(path)
     if kind == ".npz":
         return _from_npz(path, member)
     if kind == ".npy":
         return Matrix(npz.mapped(path), path=str(path))
-    # Text of the repository starts with its size; any other .txt is a table with blanks.
+    # Text of the repository starts with a size; other text is numbers with blanks between them.
     lines = text_lines(path)
     if svmlight.is_sized(lines):
         return Matrix(svmlight.read_sized(path, lines), path=str(path))
@@ -199,7 +199,7 @@ def read_array(path: Path, member: str | None) -> Matrix:
 
 
 def _from_npz(path: Path, member: str | None) -> Matrix:
-    """A sparse matrix, the only array of an archive, or the one that was asked for."""
+    """A sparse matrix, the only array of an archive, or the array that ``member`` names."""
     with npz.opened(path) as archive:
         names: tuple[str, ...] | None = None
         if member != NAMES and NAMES in archive:
@@ -207,7 +207,7 @@ def _from_npz(path: Path, member: str | None) -> Matrix:
         if member is None and "format" in archive:
             values: Any = archive.matrix()
         else:
-            # Of several arrays the names are none, unless there is nothing else.
+            # The names of columns are not the content, unless there is nothing else.
             arrays = sorted({*archive.names} - {NAMES}) or sorted(archive.names)
             listed = ", ".join(arrays) or "none"
             if member is None and len(arrays) != 1:
@@ -229,20 +229,20 @@ def write_matrix(
     names: tuple[str, ...] | None = None,
     rows: tuple[str, tuple[str, ...]] | None = None,
 ) -> None:
-    """Write a matrix such as ``trace.predictions`` to a file, whole or not at all.
+    """Write a matrix such as ``trace.predictions`` to a file, completely or not at all.
 
     Parameters
     ----------
     path : str or Path
-        Its ending says how, as for ``read_matrix``; text may be compressed. A sparse matrix goes
-        into ``.npz`` and ``.txt`` as it is.
+        Its ending is that of the format, as for ``read_matrix``; text may be compressed. ``.npz``
+        and ``.txt`` keep a sparse matrix sparse.
     values : ndarray or sparse matrix of shape (n, m), or (n,)
         Numbers; in tables also text, such as the names of classes.
     names : tuple of str, optional
-        Of the columns. ``.npy`` and ``.txt`` have no place for them.
+        Names of the columns, which ``.npy`` and ``.txt`` cannot hold.
     rows : tuple of str and tuple of str, optional
-        What the column that names rows is called, and its cells. It comes first. Only tables
-        (``.csv``, ``.tsv``, ``.parquet``) have a place for it.
+        The name of the first column, which names rows, and its cells. Only tables (``.csv``,
+        ``.tsv``, ``.parquet``) can hold it.
 
     Examples
     --------
@@ -274,17 +274,17 @@ def write_matrix(
                 f"rows of write_matrix must be {n}, one for each row, got {len(rows[1])}"
             )
     if names is None and (rows is not None or kind == ".parquet"):
-        # A column of ids has a name, so the others need one, too.
+        # The columns of Parquet have names, and those beside a column of ids need names, too.
         names = tuple(map(str, range(columns)))
     if kind in NAMED_COLUMNS and matrix.ndim == 1:
         matrix = matrix[:, np.newaxis]
     if kind == ".npy" and sparse.issparse(matrix):
         raise ValueError(f"{path} cannot hold a sparse matrix: let its name end in .npz")
-    # A reader sees the old file or the whole new one, never a part.
+    # Other programs see the old file or the complete new one, never a part of it.
     with replacing(path) as file:
         if kind == ".npz":
             more = {} if names is None else {NAMES: np.array(names, dtype=np.str_)}
-            # Without a name the parts of a sparse matrix are called as SciPy calls them.
+            # Without a name, the parts of a sparse matrix have the names that SciPy reads.
             values_name = "" if sparse.issparse(matrix) else "values"
             npz.write(file, {values_name: matrix, **more}, pack=True)
         elif kind == ".npy":
@@ -300,8 +300,8 @@ def write_matrix(
 
 
 def split_address(path: str | Path) -> tuple[Path, str | None]:
-    """A path, and the array of an archive that ``file.npz:name`` asks for."""
-    # The last colon: paths of Windows have one after the drive.
+    """Split ``file.npz:name`` into the path and the name of an array, or None."""
+    # At the last colon, as Windows has one after the drive.
     before, colon, after = str(path).rpartition(":")
     if colon and before.lower().endswith(".npz"):
         return Path(before), after
@@ -309,7 +309,7 @@ def split_address(path: str | Path) -> tuple[Path, str | None]:
 
 
 def file_ending(path: Path) -> tuple[str, str]:
-    """What a file is by its name, and how it is compressed; refuses a name that says nothing."""
+    """The endings of the format and of the compression; refuses an unknown format."""
     kind, last = ending(path), path.suffix.lower()
     compressed = last if last in OPENERS else ""
     if kind not in ENDINGS or (compressed and kind not in (*SEPARATORS, ".txt")):

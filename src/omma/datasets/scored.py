@@ -1,4 +1,4 @@
-"""Files of scored rows: probabilities with their labels, in one file or in two, as a batch."""
+"""Files of scored rows: probabilities with labels, in one file or in two, are read as a batch."""
 
 from __future__ import annotations
 
@@ -56,19 +56,18 @@ JSON_LINES = ".jsonl"
 
 @dataclass(frozen=True)
 class Scored:
-    """What files of scored rows hold.
+    """The content of files of scored rows.
 
     Attributes
     ----------
     batch : Batch
-        Probabilities, and labels where there are any, for ``omma.choose``, ``omma.replay`` and
-        others.
+        Probabilities, and labels if there are any, for ``omma.choose``, ``omma.replay`` and others.
     notes : tuple of str
-        What was skipped or reordered.
+        Sentences about rows that were skipped, and rows or columns that were reordered.
     rows : tuple of str and tuple of str, or None
-        What the column that names rows is called, and its cells.
+        The name of the column of ids, and the ids.
     logged : Batch or None
-        The rows as they were read, with those that were left out; None where all are there.
+        All rows, with those that were skipped; None if no row was skipped.
     """
 
     batch: Batch
@@ -77,7 +76,7 @@ class Scored:
     logged: Batch | None = None
 
     def without(self, rows: NDArray[np.bool_], why: str) -> Scored:
-        """The same without some rows, and a note that says how many and why."""
+        """The same without some rows; a note says how many and why."""
         note = f"{int(rows.sum()):,} of {self.batch.n:,} rows {why}"
         names = self.rows and (self.rows[0], tuple(compress(self.rows[1], ~rows)))
         logged = self.batch if self.logged is None else self.logged
@@ -103,30 +102,30 @@ def read_scored(
     Parameters
     ----------
     eta : str or Path
-        Probabilities: .csv, .tsv, .parquet, .npz, .npy, .txt as for ``read_matrix``, or .jsonl with
-        the lines of ``omma stream``.
+        File of the probabilities: .csv, .tsv, .parquet, .npz, .npy, .txt as for ``read_matrix``, or
+        .jsonl with the lines of ``omma stream``.
     labels : str or Path, optional
-        True labels: columns of 0 and 1 (or yes and no, true and false), or one column of class ids
-        or names. It may be the same file as ``eta``: a table of both.
+        File of the true labels: columns of 0 and 1 (or yes and no, true and false), or one column
+        of class ids or names. It may be the same file as ``eta``, if this is a table of both.
     id : str, optional
-        The column that names rows. Where both files have it, rows are joined by it. A column
-        called "id" is taken for it by default.
+        The column that names rows; by default "id", if there is one. If both files have it, rows
+        are joined by it.
     probability, label : str or sequence of str, optional
         The columns of probabilities, and those of labels: names, numbers, or the start of several
-        names, such as "p_". By default, labels are columns ``y_NAME`` or a column y, label, class
-        or target, and probabilities all others.
+        names, such as "p_". By default, labels are the columns ``y_NAME``, or a column y, label,
+        class or target, and all other columns are probabilities.
     positive : str, optional
-        The class that is predicted, where labels are two classes and there is one probability.
+        The positive class, if labels are two classes and there is one column of probabilities.
     column : str, optional
-        Keep one column of the probabilities; labels are paired with all of them first.
+        Use only this column of the probabilities, after labels are paired with all of them.
     percent : bool
         Divide probabilities by 100.
     by_position : bool
-        Pair columns as they stand, whatever they are called.
+        Pair columns by their positions, not by their names.
     skip_unmatched : bool
-        Skip rows that only one of two files has, instead of refusing them.
+        Skip rows that only one of two files has; by default they are an error.
     order : tuple of str, optional
-        The order of the columns in the end, where they have names.
+        The order of the labels in the batch, if the columns have names.
 
     Returns
     -------
@@ -160,7 +159,7 @@ def read_scored(
     notes: list[str] = []
     if truth is not None and probabilities.ids is not None and truth.ids is not None:
         probabilities, truth, notes = join_rows(probabilities, truth, skip_unmatched)
-    # One column may be chosen of the probabilities; labels are paired with all of them first.
+    # Even if only one column is used, labels are first paired with all of them.
     place = None if column is None else find_column(eta, probabilities.titles, column)
     chosen = probabilities if place is None else probabilities.columns([place])
     batch = checked_batch(chosen, labels in (None, eta))
@@ -193,7 +192,7 @@ def _listed(columns: ColumnNames) -> list[str]:
 
 
 def scored_ending(path: str) -> str:
-    """What a file of scored rows is by its name, which may also be .jsonl."""
+    """The ending of a file of scored rows, which may also be .jsonl."""
     file = split_address(path)[0]
     return JSON_LINES if ending(file) == JSON_LINES else file_ending(file)[0]
 
@@ -237,10 +236,10 @@ def _read_columns(
     percent: bool,
     classes: Names | None = None,
 ) -> Matrix:
-    """Probabilities or labels of a file of their own, all columns or those that were chosen.
+    """Probabilities or labels of a file of their own: all columns, or those that are chosen.
 
-    ``table`` is None where the file is none. ``classes`` are the names of probabilities: a single
-    cell of words in the first line may be one.
+    ``table`` is None if the file is no table. ``classes`` are the names of the probabilities: a
+    first line with a single word may be one of them.
     """
     is_label = parameter == "label"
     if table is None:
@@ -261,8 +260,8 @@ def _read_columns(
     matrix = read_roles(table, roles, percent=percent)[is_label]
     is_words = matrix.values.dtype.kind == "O"
     if names and table.width == 1 and is_words and ending(Path(path)) in SEPARATORS:
-        # The only cell of the first line is a name if it is no class: neither the name of a
-        # column of probabilities nor the class of a later row.
+        # The only word of the first line is the name of the column, unless it is a class: the name
+        # of a column of probabilities, or the class of a later row.
         is_class = names[0] in (classes or ()) and not are_truths({*matrix.values})
         if names[0] in matrix.values or is_class:
             values = np.concatenate([np.array(names, dtype=object), matrix.values])
@@ -277,7 +276,7 @@ def _from_one_table(
     labels: list[str],
     percent: bool,
 ) -> tuple[Matrix, Matrix]:
-    """Probabilities and labels of one table, whose names tell which is which."""
+    """Probabilities and labels of one table, which the names of its columns tell apart."""
     path = str(table.path)
     if table.names is None:
         raise ValueError(
@@ -285,7 +284,7 @@ def _from_one_table(
             "none"
         )
     roles = find_roles(path, table.names, id_column, chosen, labels)
-    # Columns that nobody asked for may be anything, such as a text of the row.
+    # Columns that the caller did not choose may be anything, such as text about the row.
     for place in roles.eta if not chosen else ():
         if table.is_text(place) and not percent:
             taken = (roles.id, *roles.labels)
@@ -294,14 +293,14 @@ def _from_one_table(
 
 
 def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
-    """The lines of a stream: rows with labels, or rows and later their labels by id."""
+    """Read the lines of a stream: labels come with their row, or in a later line by its id."""
     reader, numbers, eta, y, ids = JsonLines(None), [], [], [], []
     for number, text in numbered_lines(Path(path)):
         try:
             line = reader.read(text)
             if line is None or (line.eta is None and line.y is None):
                 continue
-            # The first row with probabilities tells how many labels there are.
+            # The first row with probabilities sets the number of labels.
             reader.n_labels = reader.n_labels or (None if line.eta is None else len(line.eta))
             if reader.n_labels is None:
                 raise ValueError("expected probabilities before labels")
@@ -310,7 +309,7 @@ def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
         numbers.append(number)
-        # Labels that come later than their row have a row of NaN, until they are moved below.
+        # A line with only labels gets a row of NaN; its labels move to their row at the end.
         eta.append(np.full(reader.n_labels, np.nan) if line.eta is None else line.eta)
         y.append(line.y)
         ids.append("" if line.id is None else str(line.id))
@@ -321,7 +320,7 @@ def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
     if all(labels is None for labels in y):
         return matrix, None
     m = matrix.width
-    # A whole number is a class where there are several, and else the label itself.
+    # A whole number is a class if there are several labels, and else the label itself.
     is_class = m > 1 and any(isinstance(labels, int) for labels in y)
     values = np.full(len(y) if is_class else (len(y), m), np.nan)
     for row, labels in enumerate(y):
@@ -346,26 +345,26 @@ def reordered(chosen: Matrix, y: Any, order: Names) -> tuple[Matrix, Any]:
             f"{some_names(names)}"
         )
     places = [names.index(name) for name in order]
-    # Of classes, the new place of each, where it is known; of indicators, the columns.
+    # A class gets the new place of its label (NaN stays NaN); indicators are reordered.
     new_ids = np.append(np.argsort(places), np.nan)
     y = y[:, places] if y.ndim == 2 else new_ids[np.nan_to_num(y, nan=-1).astype(np.int64)]
     return chosen.columns(places), y
 
 
 def checked_batch(matrix: Matrix, may_have_labels: bool) -> Batch:
-    """Refuse what is no probability; a column with a name may be there by mistake."""
+    """Check probabilities; the error may say that a column was read by mistake."""
     try:
         batch = Batch.read(matrix.path, matrix.values).check(matrix.path)
         return replace(batch, names=matrix.names)
     except ValueError as error:
-        # What the numbers may mean is the end of the sentence; here a parameter helps.
+        # The error may end in a guess about the numbers; here a parameter helps.
         hint = meaning(matrix.stored) or _odd_column(matrix, may_have_labels)
         fix = ": pass percent=True" if "percent, divide" in hint else ""
         raise ValueError(f"{str(error).removesuffix(hint)}{hint}{fix}") from error
 
 
 def _odd_column(matrix: Matrix, may_have_labels: bool) -> str:
-    """What a column that holds no probabilities may be, as the end of a sentence."""
+    """A hint about a column that holds no probabilities, as the end of a sentence."""
     stored = matrix.stored
     is_whole = np.isfinite(stored).all() and (stored == np.floor(stored)).all()
     if len(stored) and is_whole and stored.min() >= 0:
@@ -374,7 +373,7 @@ def _odd_column(matrix: Matrix, may_have_labels: bool) -> str:
     if matrix.names is None or sparse.issparse(matrix.values):
         return ""
     values = matrix.values.reshape(len(matrix.values), -1)
-    # The first in the order of rows, which is the one that the sentence tells.
+    # The column of the first wrong value in the order of rows, which the error quotes.
     wrong = int(np.argmin((values >= 0) & (values <= 1))) % len(matrix.names)
     name, cells = matrix.names[wrong], values[:, wrong]
     is_whole = bool(np.isfinite(cells).all() and (cells == np.floor(cells)).all())
