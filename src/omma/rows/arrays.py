@@ -1,8 +1,7 @@
 """Probabilities as NumPy arrays and SciPy matrices, in blocks that kernels read.
 
-Arrays may have any type and order, be read-only or mapped from a file. Kernels read float32 and
-float64 in place; any other array is converted a block of rows at a time, so that there is never a
-second copy of all of it.
+Arrays may have any type and order, be read-only, or be mapped from a file. Kernels read float32 and
+float64 in place. Any other array is converted a block of rows at a time, to save memory.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from omma.rows.frames import open_table
 # The largest weight of a row: metrics multiply four counts, and these products must stay finite.
 HEAVIEST = 1e60
 BLOCK = 1 << 20  # numbers that a kernel gets at a time: a copy of them takes 8 MB
-LENGTHS = 1 << 17  # rows whose lengths are looked at together: those of all would take memory
-SEEN = 1000  # rows that are inspected to guess what numbers outside of 0 to 1 are
+LENGTHS = 1 << 17  # rows whose lengths are computed at a time, to save memory
+SEEN = 1000  # rows from which the meaning of numbers outside of 0 to 1 is guessed
 MANY = 0.25  # share of numbers outside of 0 to 1 from which they look like log-odds
 SETS_HINT = ": pass labels of rows as sets, such as [{1}, {1, 2}], or indicators of 0 and 1"
 
 Rows = NDArray[np.int64]
-# What kernels take where nothing is given.
+# Arguments of kernels in place of absent arrays.
 NO_ROWS = np.empty(0, dtype=np.int64)
 NO_IDS = np.empty(0, dtype=np.int32)
 NO_NUMBERS = np.empty(0)
 NO_FLAGS = np.empty(0, dtype=np.uint8)
 NUMBERS = (Real, Decimal, np.bool_)
-FLOATS = (np.float32, np.float64)  # that kernels are compiled for
+FLOATS = (np.float32, np.float64)  # types for which kernels are compiled
 
 
 def unflagged(array: NDArray[Any]) -> NDArray[Any]:
-    """The same memory as a plain array that is not marked read-only.
+    """A plain array that shares the memory, and is not marked read-only.
 
     Numba compiles every kernel again for read-only arrays. Kernels never write to their input, so
-    hiding the flag from them is safe and saves about ten seconds of compilation.
+    hiding the flag is safe, and saves about ten seconds of compilation.
     """
     if array.flags.writeable and type(array) is np.ndarray:
         return array
-    if not array.size:  # such as of a file that is mapped: there is no memory to look at
+    if not array.size:  # an empty array of a mapped file has no memory to share
         return np.array(array)
     interface = dict(array.__array_interface__)
     interface["data"] = (interface["data"][0], False)
-    # NumPy holds on to the object that shows the memory, and that to the owner of the memory.
+    # NumPy keeps a reference to this object, which keeps one to the owner of the memory.
     return np.asarray(SimpleNamespace(__array_interface__=interface, owner=array))
 
 
@@ -61,7 +60,7 @@ def is_kernel_ready(array: NDArray[Any], types: tuple[Any, ...]) -> bool:
 
 
 class DenseProbabilities:
-    """An (n, m) array of probabilities; ``vector`` says that it came with the shape (n,)."""
+    """An (n, m) array of probabilities; ``vector`` says that the user's shape was (n,)."""
 
     is_sparse = False
 
@@ -72,7 +71,7 @@ class DenseProbabilities:
         self.is_ready = is_kernel_ready(array, FLOATS)
 
     def block(self, rows: Rows) -> tuple[NDArray[Any], Rows]:
-        """An array that kernels read, and the positions of these rows in it."""
+        """An array that kernels read, and the position of each row in it."""
         if self.is_ready:
             return unflagged(self.array), rows
         places = np.arange(len(rows), dtype=np.int64)
@@ -96,9 +95,9 @@ class DenseProbabilities:
 
 
 class SparseProbabilities:
-    """A CSR matrix; labels that are not stored have probability zero.
+    """A CSR matrix of probabilities; labels that are not stored have probability zero.
 
-    Where kernels cannot read its label ids or its numbers, these are converted.
+    Label ids and probabilities are converted if kernels cannot read their types.
     """
 
     is_sparse = True
@@ -112,12 +111,12 @@ class SparseProbabilities:
         self.rows_per_block = max(1, int(BLOCK * self.n / max(1, matrix.nnz)))
 
     def block(self, rows: Rows) -> tuple[NDArray[np.int32], NDArray[Any], Rows, Rows]:
-        """Indices and probabilities that kernels read, with start and end of each of the rows."""
+        """Label ids and probabilities that kernels read, and where each row starts and ends."""
         indices, data = unflagged(self.matrix.indices), unflagged(self.matrix.data)
         return indices, data, *row_bounds(self.matrix, rows)
 
     def dense_block(self, rows: Rows) -> tuple[NDArray[np.float64], Rows]:
-        """The same rows with every label, and their positions."""
+        """The same rows as a dense array, and the position of each row in it."""
         places = np.arange(len(rows), dtype=np.int64)
         return np.ascontiguousarray(self.matrix[rows].toarray(), dtype=np.float64), places
 
@@ -173,13 +172,13 @@ def describe_row(row: int, labels: Any, values: NDArray[Any], sample: Any) -> st
 
 
 def meaning(values: Any) -> str:
-    """A guess what numbers outside of 0 to 1 are, as the end of a sentence; or nothing."""
+    """A guess what numbers outside of 0 to 1 mean, as the end of a sentence; or nothing."""
     stored = np.ravel(values)
     stored = stored[stored != 0]
     if not len(stored) or not np.isfinite(stored).all():
         return ""
     if stored.min() >= 0 and stored.max() <= 100 and np.median(stored) > 1:
-        is_whole = (stored == np.floor(stored)).all()  # labels or counts, more likely
+        is_whole = (stored == np.floor(stored)).all()  # more likely labels or counts
         return "" if is_whole else "; if these are percent, divide them by 100"
     outside = ((stored < 0) | (stored > 1)).mean()
     if stored.min() < 0 and outside >= MANY:
@@ -203,9 +202,9 @@ def csr(parts: tuple[Any, ...], shape: tuple[int, int], kind: Any = sparse.csr_a
 
 
 def with_int32_ids(matrix: Any, data: Any = None) -> Any:
-    """The same CSR matrix with label ids that kernels read, and with other ``data`` if given.
+    """The same CSR matrix with int32 label ids, which kernels read, and with new ``data`` if given.
 
-    SciPy widens ids to the type of ``indptr`` whenever it takes a part of the rows.
+    SciPy widens ids to the type of ``indptr`` when it selects rows.
     """
     data = matrix.data if data is None else data
     if data is matrix.data and is_kernel_ready(matrix.indices, (np.int32,)):
@@ -215,7 +214,7 @@ def with_int32_ids(matrix: Any, data: Any = None) -> Any:
 
 
 def canonical(matrix: Any) -> Any:
-    """The same CSR matrix with rising ids in each row, none of them twice; never changed itself."""
+    """The CSR matrix, or a copy, with distinct and sorted ids in each row."""
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -223,7 +222,7 @@ def canonical(matrix: Any) -> Any:
 
 
 def sound_csr(owner: str, parameter: str, matrix: Any) -> Any:
-    """A sparse matrix in CSR; refuses one whose indices point outside of it.
+    """Convert a sparse matrix to CSR; refuse one whose indices point outside of it.
 
     Compiled code of SciPy and of the kernels does not check ``indptr`` and ``indices``, and the
     constructors of SciPy accept most wrong ones.
@@ -257,7 +256,7 @@ def sound_csr(owner: str, parameter: str, matrix: Any) -> Any:
         raise ValueError(
             f"{start} {len(ids)} indices and {len(matrix.data)} values where indptr says {ends[-1]}"
         )
-    # A negative number is a large one without its sign: one look at each is enough.
+    # As unsigned numbers, negative ids are large: one comparison finds both errors.
     if len(ids) and ids.view(f"u{ids.itemsize}").max() >= across:
         name = "label ids" if matrix.format == "csr" else "row numbers"
         raise ValueError(
@@ -268,7 +267,7 @@ def sound_csr(owner: str, parameter: str, matrix: Any) -> Any:
 
 
 def row_bounds(matrix: Any, rows: Rows) -> tuple[Rows, Rows]:
-    """Where each of the rows starts and ends in the indices and data of a CSR matrix."""
+    """Where each row starts and ends in the indices and data of a CSR matrix."""
     return matrix.indptr[rows].astype(np.int64), matrix.indptr[rows + 1].astype(np.int64)
 
 
@@ -302,7 +301,7 @@ def stored_in(matrix: Any, entries: Any) -> NDArray[np.bool_]:
 
 
 def blocks(n: int, rows_per_block: int, order: Rows | None) -> Iterator[tuple[int, Rows]]:
-    """Where each block starts in the sequence, and which rows come in it."""
+    """The start of each block in the sequence, and its rows."""
     for start in range(0, n, rows_per_block):
         stop = min(start + rows_per_block, n)
         rows = np.arange(start, stop, dtype=np.int64) if order is None else order[start:stop]
@@ -313,7 +312,7 @@ def blocks(n: int, rows_per_block: int, order: Rows | None) -> Iterator[tuple[in
 
 
 def plain_array(argument: str, values: Any, hint: str = SETS_HINT) -> NDArray[Any]:
-    """An array; rows of several lengths are refused, with a hint on label sets."""
+    """Convert to an array; rows of different lengths are refused, with a hint on label sets."""
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -323,13 +322,13 @@ def plain_array(argument: str, values: Any, hint: str = SETS_HINT) -> NDArray[An
 
 
 def is_missing(value: Any) -> bool:
-    """Whether an object stands for a value that is not known: None, NaN, or the NA of pandas."""
+    """Whether an object stands for a missing value: None, NaN, or the NA of pandas."""
     is_nan = isinstance(value, float) and value != value
     return value is None or is_nan or type(value).__name__ == "NAType"
 
 
 def from_objects(array: NDArray[Any]) -> NDArray[Any]:
-    """Numbers that came as Python objects, as float64 with NaN for missing; else unchanged."""
+    """An array of objects as float64, with NaN for missing; unchanged unless all are numbers."""
     values = array.ravel().tolist()
     # Text is no number, even where it spells one.
     if not all(is_missing(value) or isinstance(value, NUMBERS) for value in values):
@@ -345,7 +344,7 @@ def read_numbers(owner: str, parameter: str, values: Any) -> NDArray[np.float64]
         if array.dtype.kind not in "fiubO" or values is None:
             raise TypeError(f"the type {array.dtype}")
         return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:  # of text, or of rows of several lengths
+    except (TypeError, ValueError) as error:  # text, or rows of different lengths
         raise TypeError(f"{parameter} of {owner} must be numbers, got {shown(values)}") from error
 
 

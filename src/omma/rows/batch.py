@@ -43,23 +43,23 @@ class Batch:
     """Probabilities, labels and weights of rows, read and checked once.
 
     ``omma.replay``, ``omma.comparison.compare``, the ``fit`` of policies and the functions of
-    ``omma.calibration`` take a batch in place of eta, y and weights, and then read, convert and
-    check nothing again. Make it by ``Batch.of``, and do not change the arrays that it was made of.
+    ``omma.calibration`` take a batch in place of eta, y and weights, and then do not read, convert
+    and check these again. Make it by ``Batch.of``, and do not change the arrays that you passed.
 
     Attributes
     ----------
     eta : DenseProbabilities or SparseProbabilities
         Probabilities as kernels read them; ``values`` has them as an array or CSR matrix.
     labels : TrueLabels or None
-        True labels, where they were given.
+        True labels, if there are any.
     weights : ndarray
-        Of the rows; empty where none were given.
+        Weights of the rows; empty if there are none.
     names : tuple of str or None
-        Of the labels.
+        Names of the labels.
     restore_type : function
-        Converts predictions to the type that probabilities came in.
+        Converts predictions to the type of the probabilities.
     classes : ndarray or None
-        The names of classes in the type that y has; None where y has class ids.
+        The names of classes in the type that y has; None if y has class ids.
     n, m : int
         The number of rows and of labels.
     is_sparse : bool
@@ -104,7 +104,7 @@ class Batch:
     def of(
         cls, eta: Any, y: Any = None, weights: Any = None, names: Any = None, *, known: Any = None
     ) -> Batch:
-        """Read probabilities, and labels where there are any.
+        """Read probabilities, and labels if there are any.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class Batch:
         *,
         known: Any = None,
     ) -> Batch:
-        """``of`` for a caller that messages name as ``owner``; a batch is returned as it is."""
+        """``of`` for callers, which messages name as ``owner``; a batch is returned unchanged."""
         if isinstance(eta, Batch):
             return _passed_on(owner, eta, names, {"y": y, "weights": weights, "known": known})
         restore_type, classes = ARRAY, None
@@ -146,7 +146,7 @@ class Batch:
         if names is not None or not (isinstance(eta, OURS) and isinstance(y, OURS)):
             names = None if names is None else tuple(str(name) for name in names)
             table = open_table(owner, "eta", eta, names)
-            # Names of labels come from the caller, from eta or from y, whichever has them first.
+            # Names of labels come from the caller, else from eta, else from y.
             true = open_table(owner, "y", y, table.names)
             check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
             eta, y, names, restore_type = table.values, true.values, true.names, table.restore_type
@@ -161,19 +161,19 @@ class Batch:
 
     @property
     def values(self) -> Any:
-        """Probabilities as an array or a CSR matrix, of the shape that they came in."""
+        """Probabilities as an array or a CSR matrix, in the shape that the user passed."""
         if isinstance(self.eta, SparseProbabilities):
             return self.eta.matrix
         return self.eta.array[:, 0] if self.eta.vector else self.eta.array
 
     @property
     def row_weights(self) -> NDArray[Any]:
-        """The weight of each row: one where none were given."""
+        """The weight of each row, which is 1 by default."""
         return self.weights if len(self.weights) else np.ones(self.n)
 
     @property
     def known(self) -> NDArray[np.bool_] | None:
-        """Whether the labels of each row (or entry) are known; None where all of them are."""
+        """Whether the labels of each row (or entry) are known; None if all of them are."""
         return None if self.labels is None else self.labels.entries_known
 
     @cached_property
@@ -182,7 +182,7 @@ class Batch:
         if self.labels is None or self.labels.class_ids:
             return None
         counts, known = self.labels.counts, self.labels.known_of(np.arange(self.n))
-        # A row whose labels are unknown may have one.
+        # A row with unknown labels may have one label.
         wrong = (counts != 1) & (known != 0 if len(known) else True)
         row = int(wrong.argmax()) if wrong.any() else None
         return None if row is None else (row, int(counts[row]))
@@ -194,7 +194,7 @@ class Batch:
 
     @cached_property
     def longest(self) -> int:
-        """The most labels that a sparse row stores or has, together."""
+        """The maximum of stored plus true labels of a sparse row, or more; 0 for dense rows."""
         if not isinstance(self.eta, SparseProbabilities):
             return 0
         stored, labels = longest_row(self.eta.matrix), self.labels
@@ -205,10 +205,10 @@ class Batch:
         return stored + int(labels.counts.max(initial=0))
 
     def block(self, rows: Rows, *, is_sparse: bool) -> tuple[NDArray[Any], ...]:
-        """Probabilities and labels of some rows, in the order in which kernels take them.
+        """Probabilities and labels of some rows, as arguments of kernels.
 
-        Sparse rows are lists of label ids; dense ones, to which sparse probabilities can be
-        converted, are arrays with the position of each row in them.
+        Sparse rows are lists of label ids. Dense rows, to which sparse probabilities can be
+        converted, are an array and the position of each row in it.
         """
         if is_sparse:
             return *self.eta.block(rows), *self.label_ids(rows)
@@ -226,10 +226,10 @@ class Batch:
         picks: NDArray[Any] = NO_IDS,
         audits: NDArray[np.float64] | None = None,
     ) -> Extras:
-        """What comes with some rows beside probabilities and labels, as kernels take it."""
+        """All about some rows that kernels take beside probabilities and labels."""
         labels = self.labels
         weights = self.weights[rows] if len(self.weights) else self.weights
-        known, gaps = NO_FLAGS, None  # without gaps, loops are compiled without what these need
+        known, gaps = NO_FLAGS, None  # without gaps, kernels are compiled without code for them
         unknown = None
         if labels is not None:
             known, unknown = labels.known_of(rows), labels.unknown_of(rows)
@@ -239,24 +239,24 @@ class Batch:
         return Extras(known, labels is not None, gaps, weights, picks)
 
     def label_ids(self, rows: Rows) -> tuple[NDArray[np.int32], Rows, Rows]:
-        """Ids of true labels, and where those of each row begin and end; empty without labels."""
+        """Ids of true labels, and where those of each row start and end; empty without labels."""
         if self.labels is None:
             return NO_IDS, NO_ROWS, NO_ROWS
         starts, ends, ids = self.labels.block(rows)
         return ids, starts, ends
 
     def check(self, owner: str) -> Batch:
-        """Refuse anything that is no probability, for code that reads rows without a kernel."""
+        """Refuse values that are no probabilities, for code that reads rows without a kernel."""
         if self.eta.wrong_row is not None:
             raise ValueError(f"eta of {owner} must hold {self.eta.explain(self.eta.wrong_row)}")
         return self
 
     def labelled(self, owner: str, y: Any) -> Batch:
-        """The same probabilities with labels that were read after them."""
+        """The same batch with other labels."""
         return replace(self, labels=read_labels(owner, y, self.n, self.m, listed=self.is_sparse))
 
     def take(self, rows: Any) -> Batch:
-        """A part of the rows, by ids, flags or a slice; nothing is checked again.
+        """Select rows by ids, flags or a slice, without new checks.
 
         Examples
         --------
@@ -276,7 +276,7 @@ class Batch:
         )
 
     def ready(self) -> Batch:
-        """The same rows, converted once to what kernels read, for code that reads them often."""
+        """The same batch in the type that kernels read, for code that reads it several times."""
         if isinstance(self.eta, SparseProbabilities) or self.eta.is_ready:
             return self
         array = np.ascontiguousarray(self.eta.array, dtype=np.float64)
@@ -306,7 +306,7 @@ def read_labelled(owner: str, eta: Any, y: Any, weights: Any = None, names: Any 
 
 
 def _passed_on(owner: str, batch: Batch, names: Any, arguments: dict[str, Any]) -> Batch:
-    """A batch as it is; refuses arguments beside it."""
+    """Return a batch unchanged; refuse arguments beside it."""
     for parameter, value in arguments.items():
         if value is not None:
             raise TypeError(

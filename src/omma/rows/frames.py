@@ -1,13 +1,13 @@
 """Frames, series, tensors and label sets, opened to arrays and CSR matrices.
 
 pandas, polars and torch are recognized by the attributes of their objects, and never imported. A
-frame opens to an array, or to a CSR matrix where pandas stores it sparsely, and to the names of its
-columns; predictions return as a frame of the same library, columns and index.
+frame opens to an array, or to a CSR matrix if pandas stores it sparsely, and to the names of its
+columns. Predictions are returned as a frame of the same library with the same columns and index.
 
 Columns are matched by name, in any order. Columns without names (0, 1, … in pandas, column_0,
-column_1, … in polars) go by their position, as those of an array do. Rows always go by position.
-pandas would align two frames by their index: frames with different indexes are refused, as their
-rows would silently be paired wrongly.
+column_1, … in polars) are matched by position, as those of an array. Rows are always matched by
+position. pandas would align two frames by their index: frames with different indexes are refused,
+as their rows would silently be paired wrongly.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from scipy import sparse
 from omma._validate import nearest, repeated, shown
 
 Names = tuple[str, ...]
-# Attributes that identify objects of other libraries. The order matters: lazy frames have columns,
-# too, but warn when they are read.
+# Attributes of objects of other libraries. Their order matters: lazy frames have columns, too, but
+# reading these gives a warning.
 FOREIGN = ("detach", "coords", "collect", "to_frame", "columns", "__dataframe__")
 OURS = (np.ndarray, sparse.sparray, sparse.spmatrix, list, tuple, int, float, type(None))
 SETS = (list, tuple, set, frozenset)
@@ -36,9 +36,9 @@ SETS = (list, tuple, set, frozenset)
 class OutputType:
     """The type of the probabilities, in which predictions are returned.
 
-    ``kind`` is "array", "tensor", "frame" or "series", ``make`` the class of a frame or series.
-    ``columns`` is the name of a series or the columns of a frame; ``index`` is that of pandas, as
-    polars has none; ``column_order`` has the position of each of the user's columns among ours.
+    ``kind`` is "array", "tensor", "frame" or "series", and ``make`` the class of a frame or series.
+    ``columns`` is the name of a series or the columns of a frame. ``index`` is that of pandas;
+    polars has none. ``column_order`` has the position of each of the user's columns among ours.
     """
 
     kind: str = "array"
@@ -53,9 +53,9 @@ class OutputType:
             values = values[..., self.column_order]
         if self.kind == "array":
             return values
-        if self.kind == "tensor":  # on the CPU and int8, whatever probabilities were
+        if self.kind == "tensor":  # on the CPU and int8, for probabilities of any type
             return import_module("torch").from_numpy(np.asarray(values))
-        # What follows is polars without an index, and pandas with one.
+        # Without an index it is polars, and with one it is pandas.
         if self.index is None and self.kind == "frame":
             return self.make(values, schema=list(self.columns), orient="row")
         if self.index is None:
@@ -76,11 +76,11 @@ ARRAY = OutputType()
 
 @dataclass(frozen=True)
 class InputTable:
-    """An argument as an array or CSR matrix, with the names and index of its own type.
+    """An argument as an array or CSR matrix, with the names and the index that it had.
 
-    ``names`` are those of the labels, where they are known; ``is_named`` says that the argument had
-    them, ``is_reordered`` that its columns were in another order. ``restore_type`` converts
-    predictions to its type. ``index`` is that of pandas.
+    ``names`` are those of the labels, if they are known; ``is_named`` says that the argument had
+    names, ``is_reordered`` that its columns were in another order. ``restore_type`` converts
+    predictions to the type of the argument. ``index`` is that of pandas.
     """
 
     values: Any
@@ -94,20 +94,20 @@ class InputTable:
 def open_table(
     owner: str, parameter: str, values: Any, names: Names | None = None, *, row: bool = False
 ) -> InputTable:
-    """Open an argument, its columns in the order of ``names``, where both are known.
+    """Open an argument, with its columns in the order of ``names`` if both have names.
 
-    ``row`` says that a series is one row, with an index that names labels.
+    ``row`` says that a series is one row, whose index names labels.
     """
     if names is not None and is_label_sets(values):
         indicators = indicators_of_sets(owner, parameter, values, names, len(names))
         return InputTable(indicators, names, index=index_of(values))
-    # The attribute is that of an index of pandas, which NumPy reads.
+    # An index of pandas has this attribute; NumPy reads it.
     is_ours = isinstance(values, OURS) or hasattr(values, "get_indexer")
     if is_ours or not any(hasattr(values, attribute) for attribute in FOREIGN):
         return InputTable(values, names)
     if hasattr(values, "detach"):
         return InputTable(_tensor_values(owner, parameter, values), names, OutputType("tensor"))
-    if hasattr(values, "coords"):  # of xarray: they name rows and labels, and would be lost
+    if hasattr(values, "coords"):  # xarray: coordinates name rows and labels, and would be lost
         if len(values.coords):
             raise TypeError(
                 f"{parameter} of {owner} must have no coordinates, got a {type(values).__name__} "
@@ -128,7 +128,7 @@ def open_table(
     restore_type = OutputType("frame" if is_frame else "series", type(values), columns, index)
     array = _frame_values(owner, parameter, values)
     rows = None if row and not is_frame else index
-    # Columns without names go by their place, whatever the names of the labels are.
+    # Columns without names are matched by position, even if labels have names.
     if own is None or names is None or names == own:
         return InputTable(array, own or names, restore_type, own is not None, index=rows)
     places = _column_places(owner, parameter, own, names)
@@ -157,7 +157,7 @@ def _frame_values(owner: str, parameter: str, frame: Any) -> Any:
 
 
 def _tensor_values(owner: str, parameter: str, tensor: Any) -> NDArray[Any]:
-    """The memory of a tensor, as it is."""
+    """The memory of a tensor as an array, without a copy."""
     is_dense = "strided" in str(tensor.layout)
     for is_wrong, expected, got, method in (
         (tensor.device.type != "cpu", "be on the CPU", f"a tensor on {tensor.device}", "cpu()"),
@@ -195,10 +195,10 @@ def read_names(owner: str, names: Sequence[Any] | None, m: int) -> Names | None:
 def _column_names(
     owner: str, parameter: str, labels: list[Any], known: Names | None
 ) -> Names | None:
-    """The names of columns as text; None where nobody has named them."""
+    """The names of columns as text; None if they are default names."""
     names = tuple(str(label) for label in labels)
     places = range(len(labels))
-    # As pandas and polars name columns where nobody does; known names can still be such.
+    # Default names of pandas and polars; the known names may be just these.
     is_default = labels == list(places) or labels == [f"column_{place}" for place in places]
     if is_default and (known is None or set(names) != set(known)):
         return None
@@ -211,7 +211,7 @@ def _column_names(
 
 
 def _column_places(owner: str, parameter: str, own: Names, names: Names) -> NDArray[np.intp]:
-    """Where each of the names is among a frame's own."""
+    """The position of each name among the columns of a frame."""
     missing = [name for name in names if name not in own]
     unknown = [name for name in own if name not in names]
     if missing or unknown:
@@ -229,28 +229,28 @@ def _column_places(owner: str, parameter: str, own: Names, names: Names) -> NDAr
 
 
 def index_of(values: Any) -> Any:
-    """The pandas index of the rows of a frame or series; None where there is none."""
+    """The pandas index of the rows of a frame or series; None if there is none."""
     index = getattr(values, "index", None)  # of a list it is a method
     return index if hasattr(index, "get_indexer") else None
 
 
 def check_same_rows(owner: str, rows: Mapping[str, Any]) -> None:
-    """Refuse frames and series, by the names of their parameters, whose indexes differ."""
+    """Refuse frames and series whose indexes differ; keys are the names of parameters."""
     check_same_indexes(owner, {name: index_of(values) for name, values in rows.items()})
 
 
 def check_same_indexes(owner: str, indexes: Mapping[str, Any]) -> None:
-    """Refuse indexes, by the names of the parameters that have them, that differ.
+    """Refuse indexes that differ; keys are the names of parameters.
 
-    A default index (0, 1, … as pandas makes it) is compatible with any other of its length:
-    ``pd.DataFrame(model.predict_proba(X_test))`` has one beside a ``y_test`` that has not. It is
-    refused only beside the same numbers in another order: one of the two was reordered, and it is
-    unknown whether the other was too.
+    A default index (0, 1, …) is compatible with any index of its length, as the one of
+    ``pd.DataFrame(model.predict_proba(X_test))`` is with that of ``y_test``. It is refused only
+    beside the same numbers in another order: then one of the two was reordered, and it is unknown
+    whether the other one was, too.
     """
     present = [(name, index) for name, index in indexes.items() if index is not None]
     for (first, index), (second, second_index) in combinations(present, 2):
         if len(index) != len(second_index) or index.equals(second_index):
-            continue  # what is wrong with lengths is said where shapes are read
+            continue  # different lengths are refused when shapes are checked
         pair = (index, second_index)
         is_unique = all(each.is_unique and each.nlevels == index.nlevels for each in pair)
         if is_unique and second_index.isin(index).all():
@@ -273,7 +273,7 @@ def check_same_indexes(owner: str, indexes: Mapping[str, Any]) -> None:
 
 
 def is_label_sets(y: Any) -> bool:
-    """Whether each row is a collection of labels: sets, or lists of which one holds text.
+    """Whether each row is a collection of labels: sets, or lists of which some have text.
 
     Lists of numbers are rows of an indicator matrix.
 
@@ -290,7 +290,7 @@ def is_label_sets(y: Any) -> bool:
 
 
 def rows_of(y: Any) -> list[Any] | None:
-    """The rows of a list, or of a vector of objects; None where there can be no sets."""
+    """The rows of a list, series or vector of objects; None if these cannot be label sets."""
     if isinstance(y, np.ndarray):
         return y.tolist() if y.dtype == object and y.ndim == 1 and len(y) else None
     if isinstance(y, list | tuple):
@@ -303,7 +303,7 @@ def rows_of(y: Any) -> list[Any] | None:
 def indicators_of_sets(
     owner: str, parameter: str, y: Any, names: Sequence[str] | None, m: int
 ) -> Any:
-    """Label sets as CSR indicators of m labels; labels are known by name, or else by their ids.
+    """Label sets as CSR indicators of m labels, which sets list by name or by id.
 
     >>> indicators_of_sets("replay", "y", [["b"], ["a", "b"], []], ("a", "b"), 2).toarray().tolist()
     [[0, 1], [1, 1], [0, 0]]
@@ -313,7 +313,7 @@ def indicators_of_sets(
     for row, labels in enumerate(rows_of(y) or []):
         row_ids = set()
         for label in labels:
-            # True and False are no ids, though Python counts them among the whole numbers.
+            # True and False are no ids, though they are whole numbers in Python.
             is_id = isinstance(label, int | np.integer) and not isinstance(label, bool)
             if label not in places and not (is_id and 0 <= label < m):
                 expected = f"among {shown(list(places))}" if places else f"ids from 0 to {m - 1}"

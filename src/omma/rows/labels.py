@@ -1,7 +1,7 @@
 """True labels, in blocks that kernels read.
 
-Labels may be indicators, dense or sparse, class ids, class names or label sets; some of them may be
-unknown. Classes are matched by name (text or number) where names are known, else by position.
+Labels may be indicators, dense or sparse, class ids, class names or label sets, and some of them
+may be unknown. Classes are matched by name (text or number) if names are known, else by position.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ WHOLE = re.compile(r"-?[0-9]{1,18}(\.0)?")  # a name that is a number, of a size
 
 @dataclass(frozen=True)
 class TrueLabels:
-    """True labels, checked; ``owner`` and ``parameter`` appear in messages.
+    """Checked true labels; messages name their ``owner`` and ``parameter``.
 
-    ``values`` is a CSR matrix of ones, an array of bytes that are 0 or 1, or a vector of class ids.
-    ``known`` flags rows with at least one known label; None stands for all rows. ``missing`` is a
-    CSR matrix of the unknown labels of rows that are labelled in part; None where there are no such
-    rows. Unknown labels are 0 in ``values``.
+    ``values`` is a CSR matrix of ones, an array of bytes 0 and 1, or a vector of class ids; unknown
+    labels are 0 in it. ``known`` flags rows with at least one known label; None stands for all
+    rows. ``missing`` is a CSR matrix of the unknown labels in partly labelled rows; None if there
+    are no such rows.
     """
 
     owner: str
@@ -64,7 +64,7 @@ class TrueLabels:
         )
 
     def block(self, rows: Rows) -> Ids:
-        """Label ids of some rows: those of the t-th are ``ids[starts[t]:ends[t]]``."""
+        """Starts, ends and ids of labels: the t-th row has ``ids[starts[t]:ends[t]]``."""
         known = True if self.known is None else self.known[rows]
         if self.is_sparse:
             starts, ends = row_bounds(self.values, rows)
@@ -77,7 +77,7 @@ class TrueLabels:
         return edges[:-1], edges[1:], ids.astype(np.int32)
 
     def indicators(self, rows: Rows) -> tuple[NDArray[np.uint8], Rows]:
-        """Indicators that kernels read, and the positions of these rows in them."""
+        """Indicators that kernels read, and the position of each row in them."""
         if not self.is_sparse and not self.class_ids:
             return self.values, rows
         starts, ends, ids = self.block(rows)
@@ -104,24 +104,24 @@ class TrueLabels:
         return np.asarray(by_row, dtype=np.int64)
 
     def known_of(self, rows: Rows) -> NDArray[np.uint8]:
-        """Flags of rows with all labels known, for the kernels; empty where all rows have."""
+        """Flags of rows whose labels are all known; empty if all rows are such."""
         if self.known is None and self.missing is None:
             return NO_FLAGS
         known = np.ones(len(rows), dtype=np.bool_) if self.known is None else self.known[rows]
-        if self.missing is not None:  # rows labelled in part have not all labels
+        if self.missing is not None:  # a partly labelled row does not count as known
             starts, ends = row_bounds(self.missing, rows)
             known = known & (starts == ends)
         return known.astype(np.uint8)
 
     def unknown_of(self, rows: Rows) -> Ids | None:
-        """The unknown labels of rows labelled in part; None where there are no such rows."""
+        """The unknown labels of partly labelled rows; None if there are no such rows."""
         if self.missing is None:
             return None
         return *row_bounds(self.missing, rows), self.missing.indices
 
     @property
     def entries_known(self) -> Flags | None:
-        """Whether labels are known: by row, or by entry where rows are labelled in part."""
+        """Whether labels are known: for each row, or for each entry if rows are partly labelled."""
         if self.missing is None:
             return self.known
         known: Flags = ~self.missing.toarray().astype(np.bool_)
@@ -131,7 +131,7 @@ class TrueLabels:
         """A part of the rows: ids, flags or a slice."""
         known = None if self.known is None else self.known[rows]
         missing = None if self.missing is None else with_int32_ids(self.missing[rows])
-        # All labels of a part may be known where some of the whole are not.
+        # All labels of these rows may be known.
         known, missing = _split_rows(known, missing, self.m)
         values = with_int32_ids(self.values[rows]) if self.is_sparse else self.values[rows]
         return replace(self, values=values, known=known, missing=missing)
@@ -152,7 +152,7 @@ class TrueLabels:
         )
 
     def refuse_partly_known(self, owner: str, why: str = "") -> None:
-        """Refuse rows that are labelled in part."""
+        """Refuse partly labelled rows."""
         if self.missing is None:
             return
         row = int(np.flatnonzero(np.diff(self.missing.indptr))[0])
@@ -163,7 +163,7 @@ class TrueLabels:
 
 
 def refuse_labels(owner: str, parameter: str, row: int, values: NDArray[Any]) -> None:
-    """Refuse labels, with the first value that is neither 0 nor 1."""
+    """Raise the error for a row with a value that is neither 0 nor 1."""
     wrong = values[(values != 0) & (values != 1)][0]
     raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {wrong} in row {row}")
 
@@ -180,10 +180,10 @@ def read_labels(
 ) -> TrueLabels:
     """True labels of n rows: indicators (n, m), sparse or not, class ids (n,), or sets of ids.
 
-    Labels that are NaN, or not ``known``, are unknown. ``listed`` converts indicators to lists of
-    ids, which kernels read beside sparse rows.
+    Labels that are NaN, or not ``known``, are unknown. ``listed`` converts indicators to CSR, which
+    kernels read beside sparse rows.
     """
-    # An array of numbers holds no sets.
+    # An array of numbers has no label sets.
     if (not isinstance(y, np.ndarray) or y.dtype.kind == "O") and is_label_sets(y):
         y = indicators_of_sets(owner, parameter, y, None, m)
     is_sparse, missing = sparse.issparse(y), None
@@ -196,7 +196,7 @@ def read_labels(
             raise TypeError(
                 f"{parameter} of {owner} must hold numbers, got the type {values.dtype}"
             )
-        if values.ndim == 1 and m == 1:  # of one label, which is no class id
+        if values.ndim == 1 and m == 1:  # 0 and 1 of a single label are no class ids
             values = values[:, np.newaxis]
     if values.shape != (n, m) and (m == 1 or values.shape != (n,)):
         shapes = f"({n}, {m})" + (f", or ({n},) for class ids" if m > 1 else f" or ({n},)")
@@ -205,15 +205,15 @@ def read_labels(
             f"got shape {tuple(values.shape)}"
         )
     flags = None if known is None else _read_known(owner, values, known)
-    # A minimum takes no memory of its own, and is NaN where one value is.
+    # A minimum needs no memory, and is NaN if a value is.
     has_nan = not is_sparse and values.dtype.kind == "f" and np.isnan(values.min(initial=0))
     if not is_sparse and (has_nan or flags is not None):
         is_known = ~np.isnan(values)
         if flags is not None:
             is_known &= flags if flags.shape == values.shape else flags[:, np.newaxis]
-        values = np.where(is_known, values, 0)  # what is unknown reads as no label
+        values = np.where(is_known, values, 0)  # an unknown label is stored as no label
         flags = is_known if values.ndim == 1 else is_known.any(axis=1)
-        # Where rows are known as a whole or not at all, a flag for each says all.
+        # If all labels of a row are known or none, the flag of the row is enough.
         if values.ndim == 2 and (flags != is_known.all(axis=1)).any():
             missing = with_int32_ids(sparse.csr_array(~is_known, dtype=np.int8))
     if flags is not None or missing is not None:
@@ -229,7 +229,7 @@ def read_labels(
 
 
 def _class_ids(owner: str, parameter: str, ids: NDArray[Any], m: int) -> NDArray[np.int32]:
-    """Class ids as kernels read them."""
+    """Checked class ids, of the type that kernels read."""
     wrong = np.flatnonzero((ids < 0) | (ids >= m) | (ids != np.floor(ids)))
     if len(wrong):
         raise ValueError(
@@ -240,12 +240,12 @@ def _class_ids(owner: str, parameter: str, ids: NDArray[Any], m: int) -> NDArray
 
 
 def _bytes(owner: str, parameter: str, values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Indicators as bytes of 0 and 1, without a copy where possible."""
+    """Indicators as bytes of 0 and 1, without a copy if possible."""
     if is_kernel_ready(values, BYTES):
         flags = unflagged(values).view(np.uint8)
         if flags.max(initial=0) <= 1:
             return flags
-        # NumPy takes any byte but zero for True; kernels would count it as a number.
+        # For NumPy every byte but zero is True; kernels would add it as a number.
     flags = np.ascontiguousarray(values != 0).view(np.uint8)
     wrong = np.flatnonzero((values != flags).any(axis=1))
     if len(wrong):
@@ -254,7 +254,7 @@ def _bytes(owner: str, parameter: str, values: NDArray[Any]) -> NDArray[np.uint8
 
 
 def _read_known(owner: str, values: Any, known: Any) -> Flags:
-    """The argument ``known`` as flags."""
+    """The argument ``known`` as an array of flags."""
     flags: Flags = np.asarray(open_table(owner, "known", known).values)
     shapes = [values.shape[:1]] if sparse.issparse(values) else [values.shape[:1], values.shape]
     if flags.dtype != np.bool_ or flags.shape not in shapes:
@@ -267,11 +267,11 @@ def _read_known(owner: str, values: Any, known: Any) -> Flags:
 
 
 def _split_rows(known: Flags | None, missing: Any, m: int) -> tuple[Flags | None, Any]:
-    """Flags of rows with known labels, and the unknown labels of these rows alone."""
+    """Flags of rows with known labels, and the unknown labels of only these rows."""
     if missing is not None:
         lengths = np.diff(missing.indptr)
         known = lengths < m if known is None else known & (lengths < m)
-        if not known.all():  # of rows without any label, the flag says all
+        if not known.all():  # for a row without any known label, its flag is enough
             flags = np.repeat(known, lengths).astype(np.int8)
             missing = csr((flags, missing.indices, missing.indptr), missing.shape)
             missing.eliminate_zeros()
@@ -280,7 +280,7 @@ def _split_rows(known: Flags | None, missing: Any, m: int) -> tuple[Flags | None
 
 
 def _ones(owner: str, parameter: str, matrix: Any) -> Any:
-    """A sound CSR matrix as one that stores nothing but ones, with sorted int32 label ids."""
+    """A sound CSR matrix that stores only ones, with sorted int32 label ids."""
     matrix = canonical(matrix)
     wrong = np.flatnonzero((matrix.data != 0) & (matrix.data != 1))
     if len(wrong):
@@ -293,7 +293,7 @@ def _ones(owner: str, parameter: str, matrix: Any) -> Any:
 
 
 def split_missing(y: Any) -> tuple[Any, Any]:
-    """Labels in CSR without those that are stored as NaN, and these as a CSR matrix."""
+    """Labels in CSR without the stored NaN, and a CSR matrix of ones in place of these."""
     if y.dtype.kind != "f" or not np.isnan(y.data).any():
         return y, None
     labels = canonical(y).copy()
@@ -311,11 +311,11 @@ def split_missing(y: Any) -> tuple[Any, Any]:
 def read_classes(
     owner: str, y: InputTable, is_reordered: bool, *, are_ids: bool = True
 ) -> tuple[Any, NDArray[Any] | None]:
-    """Labels with class ids in place of class names, and the classes as they are called in y.
+    """Labels with class ids in place of class names, and the names of classes in the type of y.
 
-    These are names, or numbers where all names are numbers, or None where y has class ids.
+    These names are text, or numbers if all names are numbers, or None if y has class ids.
     ``is_reordered`` says that columns of probabilities were in another order than the labels;
-    ``are_ids`` is False where a vector is a row of indicators. The id of a missing class is NaN.
+    ``are_ids`` is False if a vector is a row of indicators. The id of a missing class is NaN.
 
     >>> read_classes("replay", InputTable(["b", "a"], ("a", "b")), False)
     (array([1, 0]), array(['a', 'b'], dtype='<U1'))
@@ -327,7 +327,7 @@ def read_classes(
     names: Names = y.names or ()
     array = np.empty((0, 0)) if sparse.issparse(y.values) else np.asanyarray(y.values)
     are_ids = are_ids and array.ndim < 2 and y.values is not None
-    # One name is that of a binary label: its numbers are 0 and 1, whatever it is called.
+    # A single name is that of a binary label, whose numbers are 0 and 1.
     is_numeric = array.dtype.kind in "fiub"
     numbers = _whole(names) if are_ids and is_numeric and len(names) > 1 else None
     if not names or not are_ids or (is_numeric and numbers is None):
@@ -337,33 +337,26 @@ def read_classes(
                 f"order than the labels, {shown(list(names))}: name y, or reorder eta"
             )
         return y.values, None if are_ids or not names else np.array(names)
-    if numbers is None:
-        classes: NDArray[Any] = np.array(names)
-        ids = {name: float(place) for place, name in enumerate(names)}
-        values = array.ravel().tolist()
-        for value in values:
-            if str(value) not in ids and not is_missing(value):
-                raise ValueError(
-                    f"class names in y of {owner} must be among {shown(list(names))}, got "
-                    f"{shown(value)}"
-                )
-        places = np.array([ids.get(str(value), np.nan) for value in values]).reshape(array.shape)
-    else:
-        classes, order, missing = numbers, np.argsort(numbers), np.isnan(array)
-        # The position of a number among the sorted ones: it is there, or it is no name.
-        nearest = order[np.minimum(np.searchsorted(numbers[order], array), len(names) - 1)]
-        wrong = np.ravel(array)[np.ravel((numbers[nearest] != array) & ~missing)]
-        if len(wrong):
-            raise ValueError(
-                f"class ids in y of {owner} must be names of labels where these are numbers, "
-                f"{shown(list(names))}, got {wrong[0]}"
+    # Numbers are looked up as they are (5.0 equals 5), and anything else as text.
+    classes: NDArray[Any] = np.array(names) if numbers is None else numbers
+    known = names if numbers is None else numbers.tolist()
+    place_of = {name: float(place) for place, name in enumerate(known)}
+    values = array.ravel().tolist()
+    keys = values if numbers is not None else [str(value) for value in values]
+    for key, value in zip(keys, values, strict=True):
+        if key not in place_of and not is_missing(value):
+            expected = (
+                f"class names in y of {owner} must be among"
+                if numbers is None
+                else f"class ids in y of {owner} must be names of labels where these are numbers,"
             )
-        places = np.where(missing, np.nan, nearest)
+            raise ValueError(f"{expected} {shown(list(names))}, got {shown(value)}")
+    places = np.array([place_of.get(key, np.nan) for key in keys]).reshape(array.shape)
     return (places if np.isnan(places).any() else places.astype(np.int64)), classes
 
 
 def _whole(names: Names) -> NDArray[np.int64] | None:
-    """Names as whole numbers, where all of them are; False and True are 0 and 1."""
+    """Names as whole numbers; None unless all of them are such. False and True are 0 and 1."""
     flags = {"False": "0", "True": "1"}  # as scikit-learn names the classes of a bool
     texts = [flags.get(name, name) for name in names]
     if not all(WHOLE.fullmatch(text) for text in texts):

@@ -1,8 +1,8 @@
 """Single rows and small batches, checked, in the form that kernels take.
 
 Kernels do not check shapes and label ids, so every row is checked here before it is decided or
-counted. A dense row is an array over all labels; a sparse row is a pair (label ids, probabilities),
-with the ids of its true and predicted labels.
+counted. A dense row is an array over all labels. A sparse row is a pair of label ids and
+probabilities; its true labels and predictions are label ids, too.
 """
 
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ Row = NDArray[np.float64] | SparseRow
 
 
 class PartlyKnown(NamedTuple):
-    """True labels of a row that is labelled in part, and the ids of the unknown ones."""
+    """True labels of a partly labelled row, and the ids of the unknown ones."""
 
     true: NDArray[Any]
     unknown: NDArray[np.int32]
@@ -30,7 +30,7 @@ class PartlyKnown(NamedTuple):
 
 
 def single_row(owner: str, eta: Any, m: int) -> Row | None:
-    """Eta as one row, or None where it is a matrix; kernels check that it holds probabilities."""
+    """Read eta as one row; None if it is a matrix. Kernels check the values of dense rows."""
     if sparse.issparse(eta):
         return probability_rows(owner, eta, True, m)[0] if eta.shape == (1, m) else None
     array = plain_array(f"eta of {owner}", eta, hint="")
@@ -43,8 +43,8 @@ def single_row(owner: str, eta: Any, m: int) -> Row | None:
 
 
 def one_row(owner: str, eta: Any, m: int) -> Row:
-    """The same, also of a pair of ids and values; a matrix of several rows is refused."""
-    # Of two labels, a pair of numbers is a dense row.
+    """Read eta as one row, which may be a pair of ids and values; a matrix is refused."""
+    # With two labels, a pair of numbers is a dense row.
     if isinstance(eta, tuple) and len(eta) == 2 and m != 2:
         ids, values = (np.atleast_1d(plain_array(f"eta of {owner}", part, hint="")) for part in eta)
         if ids.ndim != 1 or ids.shape != values.shape or ids.dtype.kind not in "iu":
@@ -60,7 +60,7 @@ def one_row(owner: str, eta: Any, m: int) -> Row:
 
 
 def probability_rows(owner: str, eta: Any, is_sparse: bool, m: int) -> list[Row]:
-    """Probabilities of one row or several, checked; ``is_sparse`` says what they must be."""
+    """Read and check probabilities of one row or several; ``is_sparse`` says their layout."""
     eta = read_probabilities(owner, _matrix(owner, "eta", eta, m))
     if eta.wrong_row is not None:
         raise ValueError(f"eta of {owner} must hold {eta.explain(eta.wrong_row)}")
@@ -69,7 +69,7 @@ def probability_rows(owner: str, eta: Any, is_sparse: bool, m: int) -> list[Row]
     if not is_sparse:
         return list(np.ascontiguousarray(eta.array, dtype=np.float64))
     ids, values, starts, ends = eta.block(np.arange(eta.n))
-    # Copies, as learners keep them: users may use their arrays again.
+    # Copies, as learners keep rows while users may overwrite their arrays.
     return [
         (ids[start:end].copy(), values[start:end].astype(np.float64))
         for start, end in zip(starts, ends, strict=True)
@@ -77,13 +77,13 @@ def probability_rows(owner: str, eta: Any, is_sparse: bool, m: int) -> list[Row]
 
 
 def _matrix(owner: str, parameter: str, values: Any, m: int) -> Any:
-    """One row or several as a matrix of m columns."""
+    """Read one row or several as a matrix of m columns."""
     if sparse.issparse(values):
         if values.shape[-1] != m:
             raise ValueError(f"{parameter} of {owner} must have {m} labels, got {values.shape[-1]}")
         return values
     array = plain_array(f"{parameter} of {owner}", values, hint="")
-    # A vector is one row of several labels, but several rows of one label.
+    # A vector is one row of m labels, but for one label it is several rows.
     matrix = array.reshape(-1, 1) if m == 1 and array.ndim < 2 else np.atleast_2d(array)
     is_text = parameter != "eta" and matrix.dtype.kind not in "fiubO"
     if matrix.ndim != 2 or matrix.shape[1] != m or is_text:
@@ -98,10 +98,10 @@ def _matrix(owner: str, parameter: str, values: Any, m: int) -> Any:
 
 
 def prediction_rows(owner: str, prediction: Any, is_sparse: bool, m: int) -> list[NDArray[Any]]:
-    """Predictions of one row or several: indicators, or the label ids of sparse rows."""
+    """Read predictions of one row or several: indicators, or the label ids of sparse rows."""
     matrix = _matrix(owner, "prediction", prediction, m)
     labels = read_labels(owner, matrix, matrix.shape[0], m, "prediction")
-    # NaN is a label that is not known; a prediction always is.
+    # NaN is an unknown label; a prediction is always known.
     if labels.known is not None or labels.missing is not None:
         raise ValueError(f"prediction of {owner} must hold only 0 and 1, got nan")
     return _rows(labels, np.int8, is_sparse)
@@ -110,9 +110,9 @@ def prediction_rows(owner: str, prediction: Any, is_sparse: bool, m: int) -> lis
 def label_rows(
     owner: str, y: Any, is_sparse: bool, m: int, *, are_ids: bool = False
 ) -> list[NDArray[Any] | PartlyKnown | None]:
-    """True labels of one row or several, or the class of each where they ``are_ids``.
+    """Read true labels of one row or several; if they ``are_ids``, one class for each row.
 
-    NaN is unknown; None stands for a row of nothing else.
+    NaN is an unknown label; a row of only unknown labels becomes None.
     """
     array = plain_array(f"y of {owner}", y, hint="") if are_ids else _matrix(owner, "y", y, m)
     values = np.atleast_1d(array) if are_ids else array  # one class may be a bare number
@@ -120,17 +120,17 @@ def label_rows(
 
 
 def are_ids(y: Any, count: int, m: int) -> bool:
-    """Whether true labels of some rows are a class each, and not indicators."""
+    """Whether true labels of ``count`` rows are one class id each, and not indicators."""
     if y is None or sparse.issparse(y) or m == 1:
         return False
     shape = np.shape(y)
-    # A vector of m beside a single row is its indicators.
+    # For a single row, a vector of length m has its indicators.
     return not shape or (len(shape) == 1 and (count, *shape) != (1, m))
 
 
 def labels_of_row(owner: str, parameter: str, values: Any, is_sparse: bool, m: int) -> Any:
-    """The prediction or the true labels of one row; of a sparse row also its label ids."""
-    # A list of another length than m can only be ids.
+    """Read the prediction or the true labels of one row; a sparse row may list label ids."""
+    # A list of another length than m can only have ids.
     if is_sparse and not sparse.issparse(values) and np.shape(values) != (m,):
         ids = np.atleast_1d(plain_array(f"{parameter} of {owner}", values, hint=""))
         is_list = ids.ndim == 1 and (ids.dtype.kind in "iu" or not len(ids))
@@ -147,7 +147,7 @@ def labels_of_row(owner: str, parameter: str, values: Any, is_sparse: bool, m: i
 
 
 def _rows(labels: TrueLabels, dtype: Any, is_sparse: bool) -> list[Any]:
-    """Each row of labels by itself: indicators, or the ids of a sparse row; None if unknown."""
+    """Split labels into rows: indicators, or ids of a sparse row; None for an unknown row."""
     places = np.arange(labels.values.shape[0])
     rows: list[Any]
     if is_sparse:
@@ -165,7 +165,7 @@ def _rows(labels: TrueLabels, dtype: Any, is_sparse: bool) -> list[Any]:
 
 
 def refuse_row(owner: str, values: NDArray[np.float64]) -> None:
-    """Say which value is no probability, if one is not."""
+    """Raise an error if a value is no probability."""
     wrong = values[~((values >= 0) & (values <= 1))]
     if len(wrong):
         raise ValueError(
@@ -174,7 +174,7 @@ def refuse_row(owner: str, values: NDArray[np.float64]) -> None:
 
 
 def refuse_indicators(owner: str, parameter: str, values: NDArray[Any]) -> None:
-    """Say which value is neither zero nor one, if one is."""
+    """Raise an error if a value is neither zero nor one."""
     wrong = values[(values != 0) & (values != 1)]
     if len(wrong):
         raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {wrong[0]:g}")
@@ -184,12 +184,12 @@ def refuse_indicators(owner: str, parameter: str, values: NDArray[Any]) -> None:
 
 
 def list_bounds(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where a list that is the only one starts, and ends."""
+    """Start and end of a single list, as kernels take those of several lists."""
     return np.zeros(1, dtype=np.int64), np.array([len(ids)], dtype=np.int64)
 
 
 def block_of_row(row: Row) -> tuple[NDArray[Any], ...]:
-    """One row as kernels take blocks of rows."""
+    """A block of one row, as kernels take it."""
     if isinstance(row, tuple):
         return (*row, *list_bounds(row[0]))
     return row[np.newaxis], np.zeros(1, dtype=np.int64)
