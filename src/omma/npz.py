@@ -1,11 +1,11 @@
-"""Archives of plain arrays (.npz), read as if an enemy had written them. Nothing in them is run.
+"""Archives of plain arrays (.npz), read as if an attacker had written them: no code in them runs.
 
-A reader asks for members by name and says what each may be. Sizes are compared with what was
-asked for before anything is unpacked, structure before compiled code sees it, and all that is
-wrong is a ``ValueError`` of one sentence that names the file and the member.
+A reader asks for members by name, with the type and shape that it expects. Sizes are checked before
+anything is unpacked, and structure before compiled code uses it. Every fault is a ``ValueError`` of
+one sentence that names the file and the member.
 
-Sparse matrices are kept as SciPy keeps them (``format``, ``shape``, ``data``, …); one that has a
-name has it before these, as in ``eta_data``.
+Sparse matrices are stored as SciPy stores them (``format``, ``shape``, ``data``, …). The name of a
+matrix is put before these, as in ``eta_data``.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from omma._atomic import replacing
 from omma._json import parse_json
 from omma._validate import shown
 
-SMALL = 1 << 28  # bytes that a file may always unpack to
-TIMES = 100  # and above that, so many times its own size
-HIGHEST = 2**31 - 1  # columns of a sparse matrix stay below it
-# How arrays begin, and what reads their shape and type. Version 3 is version 2 with names of
-# fields in other alphabets, and plain types have no fields.
+SMALL = 1 << 28  # bytes to which every file may unpack
+TIMES = 100  # larger files may unpack to so many times their size
+HIGHEST = 2**31 - 1  # the highest number of rows and columns of a sparse matrix
+# The first bytes of arrays, and the functions that read shape and type. Version 3 differs from 2 in
+# the encoding of names of fields, which plain types do not have.
 HEADERS: dict[bytes, Any] = {
     b"\x93NUMPY\x01\x00": np.lib.format.read_array_header_1_0,
     b"\x93NUMPY\x02\x00": np.lib.format.read_array_header_2_0,
     b"\x93NUMPY\x03\x00": np.lib.format.read_array_header_2_0,
 }
-TEXT = 1 << 24  # letters of a text
+TEXT = 1 << 24  # characters of a text
 PARTS = ("data", "indices", "indptr")
 
 
 def largest(path: str | Path, times: int = TIMES) -> int:
-    """How many bytes a file may unpack to if nobody knows better: more than that is a trap."""
+    """The number of bytes to which a file may unpack by default; more is taken for an attack."""
     return max(SMALL, times * Path(path).stat().st_size)
 
 
 def write(target: str | Path | BinaryIO, content: Mapping[str, Any], *, pack: bool = False) -> None:
-    """Write texts, arrays and sparse matrices by their names, whole or not at all.
+    """Write texts, arrays and sparse matrices by their names, completely or not at all.
 
-    The only matrix of a file may be called "": SciPy then reads it, too.
+    A matrix may have the name "" if it is the only one of a file, which SciPy can then read, too.
 
     >>> write("two.npz", {"said": '{"k": 3}', "eta": sparse.csr_array(np.eye(2))})
     >>> with opened("two.npz") as archive:
@@ -65,19 +65,19 @@ def write(target: str | Path | BinaryIO, content: Mapping[str, Any], *, pack: bo
             arrays[name] = np.asarray(value)
             continue
         matrix, prefix = sparse.csr_array(value), f"{name}_" if name else ""
-        if not name:  # what SciPy wants to see in a file of one matrix
+        if not name:  # SciPy expects these in a file of one matrix
             arrays |= {"format": np.array(b"csr"), "_is_array": np.array(True)}
         arrays[prefix + "shape"] = np.array(matrix.shape)
         arrays |= {prefix + part: getattr(matrix, part) for part in PARTS}
     objects = [name for name, array in arrays.items() if array.dtype.hasobject]
-    if objects:  # older NumPy takes allow_pickle for the name of an array
+    if objects:  # for older NumPy, allow_pickle=False would be one more array
         raise TypeError(f"arrays of {objects} hold objects, which no file of ours does")
     save: Any = np.savez_compressed if pack else np.savez
     save(target, **arrays)
 
 
 def to_bytes(content: Mapping[str, Any]) -> bytes:
-    """What ``write`` writes."""
+    """The content of the file that ``write`` writes."""
     file = io.BytesIO()
     write(file, content)
     return file.getvalue()
@@ -87,9 +87,9 @@ def to_bytes(content: Mapping[str, Any]) -> bytes:
 def opened(
     path: str | Path, kind: str = ".npz file", content: bytes | None = None
 ) -> Iterator[Archive]:
-    """The archive in a file; ``kind`` is what errors call a sound one.
+    """Open the archive in a file; errors say that the file "is not a sound ``kind``".
 
-    ``content`` is that of a file which has been read already.
+    ``content`` is the content of the file, if it has been read already.
     """
     with Path(path).open("rb") if content is None else io.BytesIO(content) as file:
         with told(str(path), f"is not a sound {kind}"):
@@ -102,11 +102,11 @@ def opened(
 def told(
     subject: str, verdict: str, kinds: tuple[type[Exception], ...] = (Exception,)
 ) -> Iterator[None]:
-    """Turn whatever a damaged file makes libraries and Python raise into one sentence."""
+    """Turn all errors that libraries and Python raise for a damaged file into one sentence."""
     try:
         yield
     except kinds as error:  # by default all: NumPy, SciPy and the zip library raise a dozen
-        if isinstance(error, ValueError) and subject in str(error):  # it says so already
+        if isinstance(error, ValueError) and subject in str(error):  # it names the file already
             raise
         reason = " ".join(str(error).split())[:400] or type(error).__name__
         reason = f"it has no {reason}" if isinstance(error, KeyError) else reason
@@ -114,19 +114,19 @@ def told(
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """Shape and type of an array, and how many bytes follow: what an .npy file says first."""
+    """Shape and type of an array, and its number of bytes, from the header of an .npy file."""
     start = file.read(8)
     if start not in HEADERS:
         raise ValueError(f"no array, it starts with {shown(start)}")
     shape, _, dtype = HEADERS[start](file)
-    # Objects would be unpickled, and values of no bytes cost memory that no file pays for.
+    # Objects would be unpickled; values of no bytes need memory, whatever the size of the file.
     if dtype.hasobject or dtype.names is not None or not dtype.itemsize:
         raise ValueError(f"no plain values, but the type {dtype}")
     return shape, dtype, math.prod(shape) * dtype.itemsize
 
 
 class Archive:
-    """Members of an open file, each read only when it is asked for, and checked then."""
+    """Members of an open file; each is read, and checked, when it is asked for."""
 
     def __init__(self, path: str | Path, kind: str, archive: zipfile.ZipFile, size: int) -> None:
         self.path = path
@@ -142,14 +142,14 @@ class Archive:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all members."""
+        """Names of all members."""
         return tuple(self._members)
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
 
     def refuse(self, name: str, expected: str, got: Any) -> ValueError:
-        """The error for a member that is not what it must be."""
+        """The error for a member that is not as expected."""
         text = got if isinstance(got, str) else shown(got)
         return ValueError(
             f"{self.path} {self._verdict}: expected {expected} in {name!r}, got {text}"
@@ -166,11 +166,11 @@ class Archive:
         low: float | None = None,
         high: float | None = None,
     ) -> NDArray[Any]:
-        """One array of one of NumPy's ``kinds`` of types; a side of ``shape`` that is None is any.
+        """Read an array of one of NumPy's ``kinds`` of types; None in ``shape`` is any length.
 
-        It may take ``most`` bytes; by default all that is read of a file may take 100 times as much
-        as the file, or what is little anyway. ``finite`` refuses NaN and infinity, ``low`` and
-        ``high`` what is beyond them.
+        It may have ``most`` bytes; by default all arrays of a file together may have 100 times the
+        size of the file, or 256 MB. ``finite`` refuses NaN and infinity; ``low`` and ``high`` are
+        bounds of the values.
         """
         info = self._members.get(name)
         if info is None:
@@ -178,7 +178,7 @@ class Archive:
             raise ValueError(f"{self.path} {self._verdict}: it has no {name!r}, only {members}")
         if not info.filename.endswith(".npy"):
             raise ValueError(f"{self.path} must hold arrays, got something else in {name!r}")
-        # NumPy writes no others, and others would unpack all at once.
+        # NumPy writes no others, which would also unpack the whole member at once.
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise self.refuse(name, "a member that is stored or deflated", "another packing")
         with told(str(self.path), self._verdict):
@@ -187,7 +187,7 @@ class Archive:
             with told(str(self.path), f"{self._verdict}: in {name!r}"):
                 sides, dtype, size = _header(member)
                 stored = info.file_size - member.tell()
-            # All that the header promises is checked before a number is unpacked.
+            # The header is checked before a number is unpacked.
             if dtype.kind not in kinds:
                 expected = "text" if kinds in ("U", "SU") else "numbers"
                 raise self.refuse(name, expected, f"the type {dtype}")
@@ -214,7 +214,7 @@ class Archive:
         if most is None:
             self._budget -= size
         if values.dtype.kind == "U":
-            # Numbers that are no letters would be an error inside of Python itself.
+            # Python itself would fail at numbers that are no characters.
             letters = np.ascontiguousarray(values).reshape(-1).view(np.uint32)
             outside = letters[(letters > 0x10FFFF) | ((letters >= 0xD800) & (letters <= 0xDFFF))]
             if len(outside):
@@ -223,11 +223,11 @@ class Archive:
         return values
 
     def text(self, name: str) -> str:
-        """A text, of four bytes a letter."""
+        """Read a text, which has four bytes a character."""
         return str(self.array(name, kinds="U", shape=(), most=4 * TEXT)[()])
 
     def json(self, name: str) -> Any:
-        """What a text of JSON holds."""
+        """Read a text of JSON, and parse it."""
         return parse_json(f"{name!r} of {self.path}", self.text(name))
 
     def csr(
@@ -238,7 +238,7 @@ class Archive:
         shape: tuple[int | None, int | None] = (None, None),
         **bounds: Any,
     ) -> sparse.csr_array:
-        """A matrix in CSR, rows in order and without duplicates; bounds are those of ``array``."""
+        """Read a CSR matrix, sorted and without duplicates; bounds are those of ``array``."""
         prefix = f"{name}_" if name else ""
         sides = self._sides(prefix + "shape", shape)
         data = self.array(prefix + "data", kinds=kinds, shape=(None,))
@@ -249,7 +249,7 @@ class Archive:
         return matrix
 
     def matrix(self) -> sparse.csr_array:
-        """The matrix of a file that SciPy wrote, whichever of its formats it has."""
+        """Read the matrix of a file that SciPy wrote, in any of its formats."""
         text: Any = self.array("format", kinds="SU", shape=(), most=64)[()]
         kind = text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)
         if kind == "csr":
@@ -257,7 +257,7 @@ class Archive:
         if kind not in ("csc", "coo", "bsr", "dia"):
             raise self.refuse("format", "csr, csc, coo, bsr or dia", kind)
         rows, columns = sides = self._sides("shape", (None, None))
-        if 8 * rows > self._budget:  # in CSR a row costs something, even an empty one
+        if 8 * rows > self._budget:  # in CSR an empty row needs memory, too
             raise self.refuse("shape", f"at most {self._budget // 8:,} rows", f"{rows:,}")
         data = self.array("data", shape=(None,) * {"bsr": 3, "dia": 2}.get(kind, 1))
         content: Any
@@ -272,7 +272,7 @@ class Archive:
             if 0 in block or rows % block[0] or columns % block[1]:
                 raise self.refuse("data", f"blocks that fit into {sides}", block)
             blocks = (rows // block[0], columns // block[1])
-            outer = blocks[::-1] if kind == "csc" else blocks  # CSC lists columns, not rows
+            outer = blocks[::-1] if kind == "csc" else blocks  # CSC is compressed by columns
             indices, indptr = self._pointers("", len(data), *outer)
             content = (data[: len(indices)], indices, indptr)
         with told(str(self.path), self._verdict):
@@ -307,9 +307,9 @@ class Archive:
     def _pointers(
         self, prefix: str, stored: int, n_outer: int, n_inner: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Indices and indptr of a compressed matrix, of those that are used.
+        """The used indices, and the indptr, of a compressed matrix.
 
-        Indices that point outside are refused: compiled code follows them without looking.
+        Indices that point outside are refused: compiled code does not check them.
         """
         indices, indptr = (
             self.array(prefix + part, kinds="iu", shape=(None,)) for part in PARTS[1:]
@@ -317,7 +317,7 @@ class Archive:
         name = f"{prefix}indptr"
         if len(indptr) != n_outer + 1:
             raise self.refuse(name, f"{n_outer + 1} numbers", len(indptr))
-        # Unsigned numbers that go down would have large differences, not negative ones.
+        # Compared, not subtracted: differences of unsigned numbers are never negative.
         if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
             raise self.refuse(name, "numbers that start at 0 and never go down", "others")
         if len(indices) != stored or indptr[-1] > stored:
@@ -333,7 +333,7 @@ class Archive:
 
 
 def mapped(path: str | Path) -> NDArray[Any]:
-    """The array of an .npy file; its numbers stay on the disk until they are used."""
+    """Map the array of an .npy file; its numbers stay on the disk until they are used."""
     with Path(path).open("rb") as file, told(str(path), "is not a sound .npy file"):
         _, _, size = _header(file)
         start = file.tell()
