@@ -77,6 +77,14 @@ def test_two_files(written, files, sentence):
     assert sentence in refusal(read_scored, "eta.csv", "y.csv")
 
 
+@pytest.mark.parametrize("options", [{"id": "who"}, {"label": "who"}, {"probability": "who"}])
+def test_names_of_columns_are_shown_on_one_line_and_shortened(written, options):
+    written(a='"sp\nort",' + "b" * 5000 + ",y_a\n0.5,0.5,1\n")
+    sentence = refusal(read_scored, "a.csv", "a.csv", **options)
+    assert "has no column 'who'" in sentence
+    assert "it has sp ort, bbb" in sentence
+
+
 def test_ids_twice(written):
     written(eta="id,a,a\nx,0.5,0.1\n", y="id,a,b\nx,0,1\n", words="id,id\nx,a\n")
     assert "distinct names, got 'a' twice" in refusal(read_scored, "eta.csv", "y.csv", id="id")

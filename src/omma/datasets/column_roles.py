@@ -13,6 +13,7 @@ CLASS_NAMES = ("y", "y_true", "label", "class", "target")
 # Usual names of a column that numbers the rows; pandas leaves the name of an index empty.
 ID_NAMES = ("", "id", "ids", "index", "row", "row_id", "rowid", "unnamed: 0", "__index_level_0__")
 SHOWN = 9  # names that an error lists
+LONGEST = 200  # characters of this list
 
 
 class Roles(NamedTuple):
@@ -177,9 +178,11 @@ def find_column(path: str, names: Names, column: str) -> int:
 
 
 def some_names(names: Iterable[str]) -> str:
-    """The first names of a list, and … if there are more."""
+    """The first names of a list on one line, and … if there are more."""
     names = list(names)
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    text = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    text = " ".join(text.split())  # a name may have several lines, or be a spoiled line
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def stems(names: Sequence[str]) -> Names:
