@@ -157,9 +157,7 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     return matrix
 
 
-def read_roles(
-    table: CsvTable | ParquetTable, roles: Roles, *, percent: bool = False
-) -> tuple[Matrix, Matrix]:
+def read_roles(table: CsvTable | ParquetTable, roles: Roles) -> tuple[Matrix, Matrix]:
     """Probabilities and labels of a table; a single column of labels may be of words."""
     is_words = len(roles.labels) == 1 and table.is_text(roles.labels[0])
     id_places = [] if roles.id is None else [roles.id]
@@ -167,9 +165,7 @@ def read_roles(
     may_lack = bool(id_places and roles.eta and roles.labels)
     labels = [] if is_words else roles.labels
     texts = [*id_places, *roles.labels] if is_words else id_places
-    numbers, words, lines = table.read(
-        [*roles.eta, *labels], texts, labels, may_lack=may_lack, percent=percent
-    )
+    numbers, words, lines = table.read([*roles.eta, *labels], texts, labels, may_lack=may_lack)
     if not len(lines):
         raise ValueError(f"{table.path} must have rows of numbers, got none")
     # Both were read in one pass over the file.

@@ -207,23 +207,23 @@ def _from_files(
 ) -> tuple[Matrix, Matrix | None]:
     """Probabilities and labels of one file or two; the names of both are read before any row."""
     tables = {
-        path: named_table(Path(path), ids_by="id")
+        path: named_table(Path(path), ids_by="id", percent=percent and path == eta)
         for path in dict.fromkeys((eta, labels))
         if path is not None and scored_ending(path) in NAMED_COLUMNS
     }
     if labels == eta and eta in tables:
-        return _from_one_table(tables[eta], id_column, chosen, chosen_labels, percent)
+        return _from_one_table(tables[eta], id_column, chosen, chosen_labels)
     # One of two files may lack ids, but not both.
     known = dict.fromkeys(name for table in tables.values() for name in table.names or ())
     if id_column is not None and id_column not in known:
         names = f"; there are {some_names(known)}" if known else ""
         hint = nearest(id_column, known) or names
         raise ValueError(f"no file has a column {id_column!r}, which id asks for{hint}")
-    matrix = _read_columns(eta, tables.get(eta), id_column, chosen, "probability", percent)
+    matrix = _read_columns(eta, tables.get(eta), id_column, chosen, "probability")
     if labels is None:
         return matrix, None
     return matrix, _read_columns(
-        labels, tables.get(labels), id_column, chosen_labels, "label", False, matrix.names
+        labels, tables.get(labels), id_column, chosen_labels, "label", matrix.names
     )
 
 
@@ -233,7 +233,6 @@ def _read_columns(
     id_column: str | None,
     chosen: list[str],
     parameter: str,
-    percent: bool,
     classes: Names | None = None,
 ) -> Matrix:
     """Probabilities or labels of a file of their own: all columns, or those that are chosen.
@@ -257,7 +256,7 @@ def _read_columns(
         raise ValueError(f"{path}, line 1: expected distinct names, got {id_column!r} twice")
     id_column = id_column if id_column in names else None  # a file need not have ids
     roles = matrix_roles(path, table.names, table.width, id_column, chosen, parameter)
-    matrix = read_roles(table, roles, percent=percent)[is_label]
+    matrix = read_roles(table, roles)[is_label]
     is_words = matrix.values.dtype.kind == "O"
     if names and table.width == 1 and is_words and ending(Path(path)) in SEPARATORS:
         # The only word of the first line is the name of the column, unless it is a class: the name
@@ -274,7 +273,6 @@ def _from_one_table(
     id_column: str | None,
     chosen: list[str],
     labels: list[str],
-    percent: bool,
 ) -> tuple[Matrix, Matrix]:
     """Probabilities and labels of one table, which the names of its columns tell apart."""
     path = str(table.path)
@@ -286,10 +284,10 @@ def _from_one_table(
     roles = find_roles(path, table.names, id_column, chosen, labels)
     # Columns that the caller did not choose may be anything, such as text about the row.
     for place in roles.eta if not chosen else ():
-        if table.is_text(place) and not percent:
+        if table.is_text(place) and not table.percent:
             taken = (roles.id, *roles.labels)
             raise untold_columns(path, "probability", table.names, taken, table.names[place])
-    return with_late_labels(*read_roles(table, roles, percent=percent))
+    return with_late_labels(*read_roles(table, roles))
 
 
 def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:

@@ -41,7 +41,8 @@ class CsvTable:
 
     ``header`` says whether the first row has names, and ``separator`` what separates cells; by
     default both are guessed from the first lines, with ``default`` as the last resort. ``ids_by``
-    is what errors call the parameter that names the column of ids.
+    is what errors call the parameter that names the column of ids. With ``percent`` a sign % after
+    a number is ignored.
     """
 
     def __init__(
@@ -53,8 +54,9 @@ class CsvTable:
         default: str | None = ",",
         header: bool | None = None,
         ids_by: str | None = None,
+        percent: bool = False,
     ) -> None:
-        self.path, self.lines, self.ids_by = path, lines, ids_by
+        self.path, self.lines, self.ids_by, self.percent = path, lines, ids_by, percent
         self.separator = separator or separator_of(lines[:SAMPLE], default)
         self._start = list(islice(rows(lines, self.separator, path), SAMPLE + 1))
         if not self._start:
@@ -82,12 +84,11 @@ class CsvTable:
         labels: Sequence[int] = (),
         *,
         may_lack: bool = False,
-        percent: bool = False,
     ) -> Columns:
         """Columns of numbers and columns of text, chosen by their places.
 
         Numbers in the columns ``labels`` may also be words such as yes and no, or missing; with
-        ``may_lack`` all numbers may be missing. With ``percent``, % after a number is ignored.
+        ``may_lack`` all numbers may be missing.
         """
         columns = self._read_plain(numbers, texts)
         if columns is not None:
@@ -112,7 +113,7 @@ class CsvTable:
                         cells[place],
                         separator=self.separator,
                         is_label=place in label_places or (may_lack and not cells[place]),
-                        percent=percent,
+                        percent=self.percent,
                         ids_by=self.ids_by,
                     )
                     values.append(value)
@@ -168,8 +169,8 @@ def _pyarrow(name: str, path: Any) -> Any:
 class ParquetTable:
     """A Parquet file, with the methods of a ``CsvTable``."""
 
-    def __init__(self, path: Path, ids_by: str) -> None:
-        self.path, self.ids_by = path, ids_by
+    def __init__(self, path: Path, ids_by: str, percent: bool) -> None:
+        self.path, self.ids_by, self.percent = path, ids_by, percent
         self._told = partial(told, str(path), "is not a sound Parquet file", PYARROW_ERRORS)
         with path.open("rb") as content, self._told():
             file = self._file(content)
@@ -198,7 +199,6 @@ class ParquetTable:
         labels: Sequence[int] = (),
         *,
         may_lack: bool = False,
-        percent: bool = False,
     ) -> Columns:
         """Columns of numbers and columns of text, chosen by their places, as in ``CsvTable``."""
         with self.path.open("rb") as content, self._told():
@@ -214,7 +214,7 @@ class ParquetTable:
                 ]
                 for place in (*texts, *to_parse)
             }
-        parse = partial(parse_cell, str(self.path), percent=percent, ids_by=self.ids_by)
+        parse = partial(parse_cell, str(self.path), percent=self.percent, ids_by=self.ids_by)
         for place in to_parse:
             name, is_label = self.names[place], place in labels
             cells = [parse(name, text, is_label=is_label) for text in words[place]]
@@ -224,11 +224,14 @@ class ParquetTable:
         return values, [words[place] for place in texts], range(1, n + 1)
 
 
-def named_table(path: Path, ids_by: str = "id_column") -> CsvTable | ParquetTable:
-    """The table in a CSV, TSV or Parquet file; errors name the parameter ``ids_by`` for ids."""
+def named_table(
+    path: Path, ids_by: str = "id_column", percent: bool = False
+) -> CsvTable | ParquetTable:
+    """Open the table in a CSV, TSV or Parquet file; ``CsvTable`` explains the parameters."""
     if ending(path) == ".parquet":
-        return ParquetTable(path, ids_by)
-    return CsvTable(path, text_lines(path), default=SEPARATORS[ending(path)], ids_by=ids_by)
+        return ParquetTable(path, ids_by, percent)
+    default = SEPARATORS[ending(path)]
+    return CsvTable(path, text_lines(path), default=default, ids_by=ids_by, percent=percent)
 
 
 def write_parquet(
