@@ -21,7 +21,7 @@ from omma.datasets.tables import (
     NAMED_COLUMNS,
     SEPARATORS,
     CsvTable,
-    ParquetTable,
+    Table,
     named_table,
     write_csv,
     write_parquet,
@@ -157,7 +157,7 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     return matrix
 
 
-def read_roles(table: CsvTable | ParquetTable, roles: Roles) -> tuple[Matrix, Matrix]:
+def read_roles(table: Table, roles: Roles) -> tuple[Matrix, Matrix]:
     """Probabilities and labels of a table; a single column of labels may be of words."""
     is_words = len(roles.labels) == 1 and table.is_text(roles.labels[0])
     id_places = [] if roles.id is None else [roles.id]

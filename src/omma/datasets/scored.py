@@ -41,8 +41,7 @@ from omma.datasets.matrices import (
 from omma.datasets.tables import (
     NAMED_COLUMNS,
     SEPARATORS,
-    CsvTable,
-    ParquetTable,
+    Table,
     named_table,
 )
 from omma.datasets.text import ending, numbered_lines
@@ -163,8 +162,8 @@ def read_scored(
     place = None if column is None else find_column(eta, probabilities.titles, column)
     chosen = probabilities if place is None else probabilities.columns([place])
     batch = checked_batch(chosen, labels in (None, eta))
-    title, row_ids = "id" if id is None else id, probabilities.ids
-    rows = None if row_ids is None else (title, row_ids)
+    ids = probabilities.ids
+    rows = None if ids is None else ("id" if id is None else id, ids)
     if truth is None:
         return Scored(batch, tuple(notes), rows)
     y = paired_labels(probabilities, truth, place, positive, by_position, notes)
@@ -229,7 +228,7 @@ def _from_files(
 
 def _read_columns(
     path: str,
-    table: CsvTable | ParquetTable | None,
+    table: Table | None,
     id_column: str | None,
     chosen: list[str],
     parameter: str,
@@ -269,7 +268,7 @@ def _read_columns(
 
 
 def _from_one_table(
-    table: CsvTable | ParquetTable,
+    table: Table,
     id_column: str | None,
     chosen: list[str],
     labels: list[str],

@@ -224,9 +224,10 @@ class ParquetTable:
         return values, [words[place] for place in texts], range(1, n + 1)
 
 
-def named_table(
-    path: Path, ids_by: str = "id_column", percent: bool = False
-) -> CsvTable | ParquetTable:
+Table = CsvTable | ParquetTable
+
+
+def named_table(path: Path, ids_by: str = "id_column", percent: bool = False) -> Table:
     """Open the table in a CSV, TSV or Parquet file; ``CsvTable`` explains the parameters."""
     if ending(path) == ".parquet":
         return ParquetTable(path, ids_by, percent)

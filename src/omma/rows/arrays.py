@@ -77,6 +77,8 @@ class DenseProbabilities:
         places = np.arange(len(rows), dtype=np.int64)
         return np.ascontiguousarray(self.array[rows], dtype=np.float64), places
 
+    dense_block = block
+
     @cached_property
     def wrong_row(self) -> int | None:
         """The first row with anything that is no probability; None where there is none."""

@@ -212,13 +212,8 @@ class Batch:
         """
         if is_sparse:
             return *self.eta.block(rows), *self.label_ids(rows)
-        if isinstance(self.eta, SparseProbabilities):
-            eta = self.eta.dense_block(rows)
-        else:
-            eta = self.eta.block(rows)
-        if self.labels is None:
-            return *eta, NO_INDICATORS, NO_ROWS
-        return *eta, *self.labels.indicators(rows)
+        labels = (NO_INDICATORS, NO_ROWS) if self.labels is None else self.labels.indicators(rows)
+        return *self.eta.dense_block(rows), *labels
 
     def extras(
         self,
