@@ -208,10 +208,8 @@ def with_int32_ids(matrix: Any, data: Any = None) -> Any:
 
     SciPy widens ids to the type of ``indptr`` when it selects rows.
     """
-    data = matrix.data if data is None else data
-    if data is matrix.data and is_kernel_ready(matrix.indices, (np.int32,)):
-        return matrix
-    parts = (data, matrix.indices.astype(np.int32, copy=False), matrix.indptr)
+    ids = np.ascontiguousarray(matrix.indices, dtype=np.int32)
+    parts = (matrix.data if data is None else data, ids, matrix.indptr)
     return csr(parts, matrix.shape, type(matrix))
 
 
