@@ -237,11 +237,10 @@ def read_arff(
     features, targets = [table[:, others] for table in tables], []
     for file, table in zip(paths, tables, strict=True):
         target = sparse.csr_array(table[:, columns])
-        target.eliminate_zeros()  # only ones are stored
-        if not np.all(target.data == 1):
-            odd = float(target.data[target.data != 1][0])
-            raise ValueError(f"{file}: expected labels to be 0 or 1, got {odd:g}")
-        targets.append(target.astype(np.int8))
+        wrong = target.data[(target.data != 0) & (target.data != 1)]
+        if len(wrong):
+            raise ValueError(f"{file}: expected labels to be 0 or 1, got {wrong[0]:g}")
+        targets.append(target)
     names = [attributes[j].name for j in columns]
     return assemble(paths[0], features, targets, name=name, labels=names)
 
