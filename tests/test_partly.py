@@ -309,7 +309,7 @@ def test_empty_cells_of_a_stream_are_unknown():
     assert [classes.read(f"0.5,0.25,{one}").y for one in ("", "nan", "1")] == [None, None, 1]
     said = io.StringIO()
     keeper = LearnerKeeper(lambda m, names: omma.OnlineClassifier(omma.Auto("macro_f1"), m))
-    made = Stream(said, keeper, True, said.write)
+    made = Stream(said, keeper, True)
     made.take(line, ("a", "b"))
     assert made.keeper.learner.counts.n == 1
     assert made.keeper.learner.state.labels.missed.tolist() == [0, 1]

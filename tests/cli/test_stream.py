@@ -525,7 +525,7 @@ def test_nothing_but_sentences_comes_of_any_line(lines, metric, feedback):
     keeper = LearnerKeeper(
         lambda m, names: omma.OnlineClassifier(policy, m, names=names, max_waiting=2)
     )
-    stream = Stream(out, keeper, True, [].append)
+    stream = Stream(out, keeper, True)
     said = []
     for line in lines:
         try:

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 import omma
 from omma.cli.learners import LearnerKeeper, RecentStats
 from omma.cli.options import say
-from omma.cli.streaming import as_answer, check_labels, check_width
+from omma.cli.streaming import as_answer, check_width, label_row
 from omma.datasets.json_lines import JsonLines, Line, Names
 
 MAX_VALUES = 500_000  # rows x labels of a request
@@ -93,7 +92,7 @@ class Service:
         """Learn the labels of a row or of a list of rows, by their ids."""
         learner = self.learner
         lines, _ = await self._read(content, has_eta=False)
-        rows = await _each(lambda line: _indicators(learner, line.y), lines)
+        rows = await _each(lambda line: label_row(learner, line.y), lines)
         if len(lines) == 1:
             learner.update(rows[0], id=lines[0].id)
         else:
@@ -177,11 +176,3 @@ async def _each(function: Callable[[Item], Result], items: Sequence[Item]) -> li
             await asyncio.sleep(0)
         results += map(function, items[start : start + CHUNK])
     return results
-
-
-def _indicators(learner: omma.OnlineClassifier, y: Any) -> NDArray[np.float64]:
-    """One row of zeros and ones; a class id is that of its only label."""
-    check_labels(learner, y)
-    m = learner.n_labels
-    row = np.eye(1, m, y) if isinstance(y, int) and m > 1 else np.asarray(y, dtype=np.float64)
-    return row.reshape(m)

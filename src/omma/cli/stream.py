@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from omma.cli.learners import LearnerSetup, learner_options
-from omma.cli.options import raw_cells_option, say
+from omma.cli.options import raw_cells_option
 
 COLUMN_OPTIONS = ("id_column", "column", "probability", "label", "positive", "percent")
 
@@ -107,8 +107,6 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
         reader = LineReader(options.form, n_labels, keeper.names, columns)
         file = options.file
         with nullcontext(sys.stdin.buffer) if file == "-" else opened_bytes(Path(file)) as source:
-            stream = Stream(
-                sys.stdout, keeper, options.as_json, say, options.raw_cells, options.seen
-            )
+            stream = Stream(sys.stdout, keeper, options.as_json, options.raw_cells, options.seen)
             code = run(stream, source, reader, options.strict)
     ctx.exit(code)

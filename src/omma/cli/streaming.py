@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from types import FrameType
 from typing import Any, BinaryIO, TextIO
@@ -63,17 +63,13 @@ def until_stopped(lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
 
 
 class Stream:
-    """A learner and what passes through it: decisions go to ``out``, each at once.
-
-    ``say`` is told what is worth to be known, once.
-    """
+    """A learner and what passes through it: decisions go to ``out``, each at once."""
 
     def __init__(
         self,
         out: TextIO,
         keeper: LearnerKeeper,
         as_json: bool,
-        say: Callable[[str], None],
         raw_cells: bool = False,
         seen: str | None = None,
     ) -> None:
@@ -82,7 +78,6 @@ class Stream:
         self.as_json = as_json
         self.raw_cells = raw_cells
         self.seen = seen  # "predicted" where labels are seen only where predicted
-        self.say = say
         self.decided = self.learned = 0
         self._told_forgotten = False  # that rows are forgotten
         self._told_formula = False  # that a cell begins as a formula does
@@ -101,32 +96,32 @@ class Stream:
             )
         # Labels are checked before the row is decided: a line is taken as a whole or not at all.
         check_width(learner, "probabilities", line.eta)
-        check_labels(learner, line.y)
+        y = label_row(learner, line.y)
         oldest = next(iter(learner.waiting), None)
         if line.id is not None:
             learner.waiting.check_free(line.id)
         if line.decision is not None:
-            if line.y is None:
+            if y is None:
                 raise ValueError("expected labels y with a decision, got none")
             self._learn_earlier(learner, line, line.decision)
             return
-        if line.y is None and line.id is not None:  # its labels will come by its id
+        if y is None and line.id is not None:  # its labels will come by its id
             decision = learner.decide(line.eta, id=line.id)
             # Where nothing was predicted nothing will be seen, so that there is no need to wait.
             if self.seen is not None and not decision.any() and not line.audited:
                 learner.update(None, id=line.id, seen=self.seen)
         else:
             decision = learner.decide(line.eta)
-            if line.y is not None or learner.policy.feedback != "labels":
-                learner.update(line.y, seen=self.seen, audited=line.audited)
+            if y is not None or learner.policy.feedback != "labels":
+                learner.update(y, seen=self.seen, audited=line.audited)
         self._tell_forgotten(learner, oldest)
         self.keeper.begin(learner)
-        self.learned += line.y is not None
+        self.learned += y is not None
         self.decided += 1
         self._emit(line.id, decision, learner)
         # Said where nothing is learned, after a while: such a stream may never end.
         if self.decided == PATIENCE and self._with_id is not True and (hint := self.unlearned):
-            self.say(hint)
+            say(hint)
 
     def _begun(self, m: int, names: Names | None = None) -> omma.OnlineClassifier:
         """The learner; one that is new is kept only when its first line turns out to be good."""
@@ -148,45 +143,40 @@ class Stream:
         elif learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
-            check_labels(learner, line.y)
-            learner.update(line.y, id=line.id, seen=self.seen, audited=line.audited)
+            y = label_row(learner, line.y)
+            learner.update(y, id=line.id, seen=self.seen, audited=line.audited)
             self.learned += 1
 
     def _learn_earlier(
         self, learner: omma.OnlineClassifier, line: Line, decision: NDArray[np.float64]
     ) -> None:
         """Labels of a row whose decision the line brings along, such as from before a restart."""
-        check_labels(learner, line.y)
+        y = label_row(learner, line.y)
         check_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
-        m, prediction = learner.n_labels, decision.astype(np.int8)
-        if self.seen is not None and learner.policy.feedback != "both":
+        m, feedback = learner.n_labels, learner.policy.feedback
+        if self.seen is not None and feedback != "both":
             raise ValueError(
                 "expected no decision made earlier with --seen, unless --policy auto decides: its "
                 "probabilities cannot be counted again"
             )
-        if learner.policy.feedback == "estimates":
-            # It has counted the probabilities already; labels only say how good the decision was.
-            is_class_id = isinstance(line.y, int) and m > 1
-            counts = omma.Counts.from_labels(
-                np.array([line.y]) if is_class_id else np.reshape(line.y, (1, m)),
-                prediction.reshape(1, m),
-                n_labels=m,
-                matrix=learner.metric is not None and learner.metric.needs_matrix,
-            )
-            learner.merge(counts, estimates=omma.Counts.zeros(m))
-        elif learner.policy.feedback == "labels":
-            learner.update(line.y, prediction=prediction)
-        elif line.eta is None:
+        if feedback == "both" and line.eta is None:
             raise ValueError(
                 "expected probabilities eta beside a decision made earlier, as "
                 f"{learner.policy!r} learns from them too, got none"
             )
+        if feedback == "estimates":
+            # It has counted the probabilities already; labels only say how good the decision was.
+            needs_matrix = learner.metric is not None and learner.metric.needs_matrix
+            counts = omma.Counts.from_labels(
+                np.reshape(y, (1, m)), decision.reshape(1, m), n_labels=m, matrix=needs_matrix
+            )
+            learner.merge(counts, estimates=omma.Counts.zeros(m))
         else:
             learner.update(
-                line.y,
-                prediction=prediction,
-                eta=line.eta,
+                y,
+                prediction=decision.astype(np.int8),
+                eta=line.eta if feedback == "both" else None,
                 seen=self.seen,
                 audited=line.audited,
             )
@@ -216,7 +206,7 @@ class Stream:
         text = cell if self.raw_cells else spreadsheet_text(cell)
         if text != cell and not self._told_formula:
             self._told_formula = True
-            self.say(
+            say(
                 f"{shown(cell)} and cells like it are written with an apostrophe first, so that no "
                 "spreadsheet runs them as formulas: --raw-cells writes them as they are"
             )
@@ -230,7 +220,7 @@ class Stream:
             why = f"more than {waiting.limit:,} rows wait for labels (--pending)"
             if len(waiting) < waiting.limit:
                 why = f"it has waited for more than {waiting.max_seconds:g} seconds (--max-seconds)"
-            self.say(f"id {oldest!r} was forgotten: {why}; further ones are only counted")
+            say(f"id {oldest!r} was forgotten: {why}; further ones are only counted")
 
     @property
     def unlearned(self) -> str | None:
@@ -322,35 +312,34 @@ def as_answer(key: Any, decision: NDArray[np.int8], names: Any) -> dict[str, Any
     return answer
 
 
-def check_width(learner: omma.OnlineClassifier, title: str, values: Any) -> None:
+def check_width(learner: omma.OnlineClassifier, title: str, values: NDArray[np.float64]) -> None:
     """Refuse a row of another width than the learner's."""
-    if isinstance(values, np.ndarray) and len(values) != learner.n_labels:
+    if len(values) != learner.n_labels:
         raise ValueError(f"expected {learner.n_labels} {title}, got {len(values)}")
 
 
-def check_labels(learner: omma.OnlineClassifier, y: Any) -> None:
-    """Refuse labels of another width or kind than the learner's."""
+def label_row(learner: omma.OnlineClassifier, y: Any) -> NDArray[np.float64] | None:
+    """The labels of a row as 0 and 1, NaN where unknown; None where no label came."""
     if y is None:
-        return
+        return None
     m, metric = learner.n_labels, learner.metric
-    check_width(learner, "labels", y)
     if isinstance(y, int) and m > 1:
         if learner.policy.budget is None:
             raise ValueError("expected a list of 0 and 1 as y; a class id needs -k 1")
         if not 0 <= y < m:
             raise ValueError(f"expected a class id from 0 to {m - 1}, got {shown(y)}")
-        return
-    row = np.ravel(y)
-    known = ~np.isnan(row)
-    _check_indicators("labels", row[known])
-    why = None if known.all() else learner.policy.whole_rows(metric)
-    if why is not None:
-        raise ValueError(f"expected all labels of a row or none{why}, got a part of them")
-    if metric is not None and metric.multiclass and row.sum() != 1:
+        return np.eye(1, m, y)[0]
+    row = np.ravel(np.asarray(y, dtype=np.float64))
+    check_width(learner, "labels", row)
+    is_known = ~np.isnan(row)
+    _check_indicators("labels", row[is_known])
+    # Whether a part of the labels is enough is for the learner to say.
+    if metric is not None and metric.multiclass and is_known.all() and row.sum() != 1:
         raise ValueError(
             f"expected one class a row for {metric.name}, got {int(row.sum())} labels; for rows "
             "of several labels choose a macro_ or micro_ metric"
         )
+    return row
 
 
 def _check_indicators(title: str, values: NDArray[Any]) -> None:
