@@ -409,7 +409,7 @@ def test_columns_that_make_no_sense_stop_the_stream(stream, text, options, expec
         (("--metric", "macro_f1", "--save-every", "3"), "--save-every needs --state"),
         (("--metric", "macro_f1", "--state", "s.txt"), "must end in .npz"),
         (("--metric", "macro_f1", "--state", "no/s.npz"), "'no' is not a folder"),
-        (("--metric", "macro_f1", "rows.csv"), "'rows.csv' is not a file"),
+        (("--metric", "macro_f1", "rows.csv"), "'rows.csv' does not exist"),
     ],
 )
 def test_bad_usage(stream, options, expected):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,17 +77,10 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
     times = (f"{comparison.titles[name]} {total:.2f}" for name, total in seconds.items())
     console.print(f"Seconds for the above: {', '.join(times)}.")
     if path is not None:
-        names = [*PICTURED, *at_budget(PICTURED_WITH_BUDGET, k)]
+        names = (*PICTURED, *(f"{name}@{k}" for name in PICTURED_WITH_BUDGET))
         title = f"Policies compared on {rows:,} rows of {labels:,} labels. "
-        omma.plots.save(replace(comparison, metrics=tuple(names)).plot(title=title), path)
+        omma.plots.save(replace(comparison, metrics=names).plot(title=title), path)
         click.echo(f"Saved the running performance to {path}")
-
-
-def at_budget(names: Iterable[str], k: int) -> list[str]:
-    """Metrics with a budget of k labels a row, as people write them."""
-    from omma.metrics.target import Target  # it loads Numba, which --help does without
-
-    return [str(Target(name, k)) for name in names]
 
 
 def run(
@@ -105,7 +97,7 @@ def run(
     comparison = omma.compare(
         eta,
         y,
-        [*METRICS, *at_budget(WITH_BUDGET, k)],
+        [*METRICS, *(f"{name}@{k}" for name in WITH_BUDGET)],
         POLICIES,
         train=sample,
         seeds=(None,),

@@ -34,7 +34,6 @@ from omma.policies.registry import REGISTRY
 from omma.tables import MISSING, UNSUPPORTED, Grid, GridEntry, fitting, text_grid
 from omma.unseen import everything_is_best
 
-TRAINED = ("tuned", "offline_fw")  # what learns beforehand
 HINDSIGHT = {"tuned": "Tuned on these rows*", "offline_fw": "Offline-FW on these rows*"}
 FOLDS = 5
 VALUES = 4  # columns of a rule's value and its distance from the best, with their intervals
@@ -72,12 +71,6 @@ def check_task(batch: omma.Batch, targets: list[BudgetedMetric], at_most: int | 
     if at_most is not None and at_most > m:
         raise ValueError(f"--at-most must be at most the number of labels, {m}, got {at_most}")
     for _, metric, k in targets:
-        # Classifiers return two columns for a binary problem, of which the second is positive.
-        if metric.binary and m == 2:
-            raise ValueError(
-                f"{metric.name} takes the probability of one label, and there are 2 columns: pass "
-                "--column 1 for the second, or a macro_ or multiclass_ metric"
-            )
         metric.check_labels(m)
         if k is not None and k > m:
             raise ValueError(f"k must be at most the number of labels, {m}, got {k}")
@@ -109,6 +102,7 @@ class Results(NamedTuple):
     comparison: omma.Comparison | None
     choices: dict[str, omma.Choice]
     expected: dict[tuple[str, str], float]
+    calibration: CalibrationCheck | None  # None for classes, and without labels
 
     @property
     def hindsight(self) -> list[str]:
@@ -131,10 +125,10 @@ def run(
     if not is_terminal:
         say(f"deciding {batch.n:,} rows; compiling takes some seconds at first")
     # Rows keep the order of the files unless somebody asks for a seed or for repetitions.
-    seeds: tuple[int | None, ...] = (None,)
-    if options.seed is not None or options.repeat > 1:
+    seeds = [options.seed]
+    if options.repeat > 1:
         start = options.seed or 0
-        seeds = tuple(range(start, start + options.repeat))
+        seeds = [*range(start, start + options.repeat)]
     # Without rows to tune on, those that are judged are taken, with hindsight.
     sample = batch if train is None and has_labels else train
 
@@ -161,7 +155,7 @@ def run(
             None,
             [target.name for target in targets],
             entrants,
-            train=sample if set(TRAINED) & set(policies) else None,
+            train=sample,
             seeds=seeds,
             priors=priors,
             progress=is_terminal,
@@ -180,25 +174,24 @@ def run(
                 # Probabilities are counted in place of labels.
                 counts = omma.Counts.from_labels(batch.values, decisions, n_labels=batch.m)
                 expected[name, target.name] = target.metric.value(counts)
-    results = Results(inputs, targets, titles, comparison, choices, expected)
+    # A choice also knows what calibrating would gain on its metric.
+    calibration = next((choice.calibration for choice in choices.values()), None)
+    if calibration is None and has_labels and not batch.class_ids:
+        calibration = CalibrationCheck.of(batch)
+    results = Results(inputs, targets, titles, comparison, choices, expected, calibration)
 
     # Everything is run before the first file is written.
-    decider = options.decide
-    if decider is None and len(policies) == 1:
-        decider = policies[0]
-    elif decider is None:
-        decider = "auto" if has_labels else "omma_eta"
+    usual = "auto" if has_labels else "omma_eta"
+    decider = options.decide or (policies[0] if len(policies) == 1 else usual)
     recommended = None if options.decide else choices.get(first.name)
     whose = maker = f"{decider} by {first.name}"
     trace: Any = None
     rule: Any = None
     if options.predictions is not None or (options.rule is not None and recommended is None):
-        prior = priors[0]
-        if comparison is not None and (decider, first.name) in comparison.cells:
-            best_prior = comparison.cells[decider, first.name].prior
-            prior = prior if best_prior is None else best_prior
+        cells = {} if comparison is None else comparison.cells
+        prior = cells[decider, first.name].prior if (decider, first.name) in cells else None
         try:
-            trace = replayed(decider, first, prior)
+            trace = replayed(decider, first, priors[0] if prior is None else prior)
         except UnsupportedMetricError as error:
             raise ValueError(f"{decider} cannot decide by {first.name}: {error}") from error
     if recommended is not None:
@@ -428,10 +421,9 @@ def _data(results: Results, wrote: dict[str, str]) -> dict[str, Any]:
     else:
         content["results"] = comparison.rows
         content["runs"] = comparison.runs
-        check = _calibration(results)
-        if check is not None:
-            content["calibration_error"] = check.error
-            content["calibration"] = asdict(check)
+        if results.calibration is not None:
+            content["calibration_error"] = results.calibration.error
+            content["calibration"] = asdict(results.calibration)
         content["hindsight"] = results.hindsight
         content["choices"] = [*map(_choice_data, results.choices.values())]
     content["remarks"] = list(_remarks(results))
@@ -450,10 +442,11 @@ def _show_inputs(inputs: Scored, console: Console) -> None:
     data = f"{rows}, one binary label;" if m == 1 else f"{rows}, {m:,} {title}; {kind},"
     labels = "no labels."
     if batch.labels is not None:
-        positive, known = _occurrences(batch)
-        rarest, share = int(positive.min()), known.sum() / (batch.n * m)
-        per_row = float((positive / np.maximum(known, 1.0)).sum())
-        partial_labels = "" if share == 1.0 else f", {100 * share:.3g} % of all are known"
+        positive, base_rates = _occurrences(batch)
+        rarest, per_row = int(positive.min()), float(base_rates.sum())
+        missing = 0 if batch.labels.missing is None else batch.labels.missing.nnz
+        share = 1.0 - missing / (batch.n * m)
+        partial_labels = "" if missing == 0 else f", {100 * share:.3g} % of all are known"
         labels = f"{per_row:.3g} labels a row, the rarest in {rarest:,} rows{partial_labels}."
         if batch.class_ids:
             labels = f"the rarest class is in {rarest:,} rows."
@@ -511,35 +504,28 @@ def _choice_data(choice: omma.Choice) -> dict[str, Any]:
 def _remarks(results: Results) -> Iterator[str]:
     """What a reader of the table has to know, a sentence each."""
     batch = results.inputs.batch
-    positive, known = _occurrences(batch)
     # Labels that are known in some of the rows count in proportion.
-    positive = positive * batch.n / np.maximum(known, 1.0)
+    positive = batch.n * _occurrences(batch)[1]
     for name, metric, k in results.targets:
         is_noted = name in results.choices  # which has it among its notes
         if k is None and not is_noted and everything_is_best(metric, positive, float(batch.n)):
             title = metric.name if metric.binary else f"{metric.name} without a budget"
             advice = "choose another metric, such as f1" if metric.binary else "pass -k"
             yield f"{title} is maximal when everything is predicted: {advice}."
-    check = _calibration(results)
-    if check is not None:
-        yield str(check)
-
-
-def _calibration(results: Results) -> CalibrationCheck | None:
-    """Whether the probabilities look calibrated, with the gain by the first metric if known."""
-    batch = results.inputs.batch
-    if batch.labels is None or batch.class_ids:
-        return None
-    checks = (choice.calibration for choice in results.choices.values())
-    return next(filter(None, checks), None) or CalibrationCheck.of(batch)
+    if results.calibration is not None:
+        yield str(results.calibration)
 
 
 def _occurrences(batch: omma.Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How often each label occurs, by probabilities where there are no labels, and is known."""
-    known = np.full(batch.m, float(batch.n))
+    """How often each label occurs, and its base rate; by probabilities where labels are not known.
+
+    The base rate is over the rows in which the label is known.
+    """
     if batch.labels is None:
-        return np.asarray(batch.values.sum(axis=0, dtype=np.float64)).reshape(-1), known
-    if batch.labels.missing is not None:
-        known -= np.bincount(batch.labels.missing.indices, minlength=batch.m)
+        expected = np.asarray(batch.values.sum(axis=0, dtype=np.float64)).reshape(-1)
+        return expected, expected / batch.n
     ids = batch.labels.block(np.arange(batch.n))[2]
-    return np.bincount(ids, minlength=batch.m).astype(np.float64), known
+    positive = np.bincount(ids, minlength=batch.m).astype(np.float64)
+    missing = () if batch.labels.missing is None else batch.labels.missing.indices
+    known = batch.n - np.bincount(missing, minlength=batch.m)
+    return positive, positive / np.maximum(known, 1)

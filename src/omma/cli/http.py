@@ -1,7 +1,6 @@
-"""The service over HTTP: bounded bodies, one sentence for whatever is refused.
+"""The service over HTTP, as an ASGI application: bounded bodies, a sentence for each refusal.
 
-An application as ASGI has it, for any server that speaks it. There are six paths and nothing to
-look up: a framework between server and service took longer than to decide a row.
+There are only six paths, and a web framework took longer than deciding a row, so none is used.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ from omma.online.waiting import (
     UnknownIdError,
 )
 
-# The first that fits says how an answer ends; all are sentences of the library.
+# The status for each error of the library: that of the first class that fits.
 STATUS: dict[type[Exception], int] = {
     AlreadyWaitingError: 409,
     LabelledTwiceError: 409,
@@ -34,10 +33,10 @@ STATUS: dict[type[Exception], int] = {
     OSError: 507,  # the journal could not be written: nothing was counted
 }
 REFUSALS: tuple[type[Exception], ...] = (RefusedError, *STATUS)
-PATIENCE = 30.0  # seconds for a body to come
-IDLE = 10.0  # seconds until a client must have sent the head of its next request
-LINGER = 30.0  # seconds more to read the last answer
-SPARE = 8  # connections beside those of all requests at once: for /health, and to be told 503
+PATIENCE = 30.0  # seconds that a client has to send a body
+IDLE = 10.0  # seconds that it has to send the head of its next request
+LINGER = 30.0  # seconds more that it has to read the last answer
+SPARE = 8  # connections beyond --max-clients: for /health, and for answers with 503
 JSON = b"application/json"
 METHODS = {
     "/decide": "POST",
@@ -59,10 +58,10 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 def check_access(
     hosts: frozenset[str], token: bytes, method: str, path: str, headers: Headers
 ) -> None:
-    """Refuse pages of other sites, and whoever has no token."""
+    """Refuse requests of pages of other sites, and requests without the token."""
     host = host_of(b"//" + headers.get(b"host", b""))
     if hosts and host not in hosts:
-        # A page whose own name was made to mean this machine (DNS rebinding) sends that name.
+        # A page whose host name was pointed at this machine (DNS rebinding) sends that name.
         raise RefusedError(403, f"Host {host!r} is not allowed; see --allowed-host of omma serve")
     origin = headers.get(b"origin")
     if method == "POST" and origin is not None:
@@ -76,40 +75,34 @@ def check_access(
 
 
 class Connections:
-    """Open connections by the address of their client.
+    """Open connections by the address of their client: at most ``most`` + ``SPARE``.
 
-    Of ``most`` requests at once and ``SPARE`` connections more, all without a request have ``IDLE``
-    seconds. One connection more, and the one that waits longest is closed: whoever only holds
-    connections keeps nobody out.
+    A connection without a request is closed after ``IDLE`` seconds. If one connection more comes,
+    the one that is idle longest is closed. So clients that only hold connections keep nobody out.
     """
 
     def __init__(self, most: int = 100) -> None:
         self.most = most
-        self._requests = 0
+        self.requests = 0  # at this moment
         self._transports: dict[Client, asyncio.Transport] = {}
-        # What ends those that have no request, the longest without one first.
+        # The timers that will close idle connections, those idle longest first.
         self._idle: dict[Client, asyncio.TimerHandle] = {}
-
-    @property
-    def full(self) -> bool:
-        """Whether there are more requests than allowed, the present one included."""
-        return self._requests > self.most
 
     @contextmanager
     def request(self, client: Client | None) -> Iterator[None]:
-        """While it is entered, the client has a request; then it has to read the answer in time."""
-        self._requests += 1
+        """Count a request while it is answered; its connection is not idle meanwhile."""
+        self.requests += 1
         if client in self._idle:
             self._idle.pop(client).cancel()
         try:
             yield
         finally:
-            self._requests -= 1
+            self.requests -= 1
             if client in self._transports:
                 self._wait(client)
 
     def open(self, client: Client, transport: asyncio.Transport) -> None:
-        """A connection has come; where there is no place, the one that is idle longest goes."""
+        """Note a new connection; if there are too many, close the one that is idle longest."""
         self._transports[client] = transport
         self._wait(client)
         if len(self._transports) > self.most + SPARE:
@@ -119,7 +112,7 @@ class Connections:
             transport.abort()
 
     def close(self, client: Client) -> None:
-        """A connection has gone."""
+        """Forget a connection that is closed."""
         self._transports.pop(client, None)
         if client in self._idle:
             self._idle.pop(client).cancel()
@@ -129,12 +122,12 @@ class Connections:
 
     def _end(self, client: Client) -> None:
         transport = self._transports[client]
-        transport.close()  # once what was sent is read
+        transport.close()  # when the client has read what was sent
         loop = asyncio.get_running_loop()
         self._idle[client] = loop.call_later(LINGER, transport.abort)
 
     def protocol(self) -> type[asyncio.Protocol]:
-        """What uvicorn speaks HTTP by, with connections told to this object."""
+        """The HTTP protocol of uvicorn, which here tells this object of its connections."""
         from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
         connections = self
@@ -146,7 +139,7 @@ class Connections:
             def connection_made(self, transport: asyncio.Transport) -> None:
                 super().connection_made(transport)
                 name = transport.get_extra_info("peername")
-                if name:  # none where the client has gone already
+                if name:  # None if the client has gone already
                     self.peer = (str(name[0]), int(name[1]))
                     connections.open(self.peer, transport)
 
@@ -175,17 +168,18 @@ def application(
     token: bytes = b"",
     connections: Connections | None = None,
 ) -> Application:
-    """The application, for clients that know the token and a name of this host; empty is anybody.
+    """The ASGI application. Empty ``hosts`` allow any name of this host; an empty token, anybody.
 
-    Decisions are made one after another, in the thread of the event loop: a decision takes
-    some microseconds, less than to hand it to another thread.
+    Decisions are made in the thread of the event loop, one after another: a decision takes some
+    microseconds, less than handing it to another thread.
     """
     requests = RequestCounts()
     connections = connections or Connections()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         started, path, client = time.perf_counter(), scope["path"], scope.get("client")
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]  # servers cut it off
+        # The server leaves out the body of an answer to HEAD.
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
         status, kind = 200, JSON
         notes: list[tuple[bytes, bytes]] = []  # further headers of the answer
         try:
@@ -197,7 +191,7 @@ def application(
                     raise RefusedError(404, f"there are {paths}")
                 if method != METHODS[path]:
                     raise RefusedError(405, f"{method} is not for {path}")
-                if connections.full and path != "/health":
+                if connections.requests > connections.most and path != "/health":
                     raise RefusedError(
                         503, "too many requests at once (--max-clients): come back later"
                     )
@@ -227,12 +221,12 @@ def application(
 async def _answer(
     service: Service, requests: RequestCounts, path: str, body: bytes
 ) -> tuple[bytes, bytes]:
-    """What is sent back, and its type."""
+    """The content of the answer, and its type."""
     if path == "/metrics":
         stats = None if service.keeper.learner is None else service.stats()
         return exposition(stats, requests).encode(), CONTENT_TYPE
     if path == "/rule":
-        return service.rule().encode(), JSON
+        return service.learner.rule.to_json().encode(), JSON
     content: Any = {"status": "ok"}  # of /health
     if path == "/stats":
         content = service.stats()
@@ -243,9 +237,9 @@ async def _answer(
 
 
 async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
-    """The body of a request, no longer than allowed.
+    """The body of a request, of at most ``most`` bytes.
 
-    Pages of other sites may send what forms send, but no JSON without asking: only that is taken.
+    Only JSON is accepted: a browser lets pages of other sites send forms, but no JSON.
     """
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != JSON:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,11 +30,9 @@ from omma.cli.options import (
     work,
 )
 
-SAMPLE = 4  # labels of a learner to try things out by, where the number is not known
-WINDOW = 1_000  # labelled rows that recent values are of
-
-
-# Options that say what decides: a learner that is resumed brings it along.
+SAMPLE = 4  # labels of the learner to compile with, if the number is not known yet
+WINDOW = 1_000  # labelled rows of recent values
+# Options of the policy, which a resumed learner already has.
 DECIDING = ("metric", "k", "at_most", "policy", "prior", "subject_to", "half_life", "window")
 
 
@@ -124,11 +121,11 @@ def streaming_policies() -> tuple[str, ...]:
 
 @dataclass
 class LearnerKeeper:
-    """The learner of a command, which the first good row begins, and where it is kept.
+    """The learner of a command: resumed, or begun by the first good row; and where it is saved.
 
-    ``make`` gives a new learner when that row says how many labels there are, and ``begun`` is
-    told of it before the row is answered. It is saved to ``state`` after every ``save_every`` rows
-    or lines, and at the end.
+    ``make`` returns a new learner for a number of labels and their names. ``begun`` is called with
+    it before its first row is answered. The learner is saved to ``state`` after every
+    ``save_every`` rows or lines, and by ``save`` at the end.
     """
 
     make: Callable[[int, tuple[str, ...] | None], omma.OnlineClassifier]
@@ -140,7 +137,7 @@ class LearnerKeeper:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Of the labels, where the learner has them."""
+        """The names of the labels, if there is a learner and it has them."""
         return None if self.learner is None else self.learner.names
 
     def begin(self, learner: omma.OnlineClassifier) -> None:
@@ -151,20 +148,20 @@ class LearnerKeeper:
             self.learner = learner
 
     def count(self, rows: int) -> None:
-        """Count rows or lines that have passed, and save the learner where it is time to."""
+        """Count rows or lines, and save the learner if ``save_every`` of them have passed."""
         self._unsaved += rows
         if self.save_every and self._unsaved >= self.save_every:
             self.save()
 
     def save(self) -> None:
-        """Save the learner, with all that waits for labels, where that was asked for."""
+        """Save the learner, with the rows that wait for labels, if there is a ``state``."""
         if self.state is not None and self.learner is not None:
             self.learner.save(self.state)
         self._unsaved = 0
 
 
 class LearnerSetup:
-    """Checks the options of a learner, then begins or resumes it and keeps others from it."""
+    """The options of a learner, checked; ``opened`` resumes the learner and locks its files."""
 
     def __init__(self, ctx: click.Context) -> None:
         def was_written(name: str) -> bool:
@@ -184,7 +181,7 @@ class LearnerSetup:
             self.resumes = journal.is_dir() and any(journal.glob("snapshot-*.npz"))
         elif was_written("sync"):
             raise click.UsageError("--sync needs --journal.")
-        # Without --metric nothing else about deciding can be asked for: the learner has it all.
+        # A resumed learner brings its policy: without --metric there is none to apply options to.
         deciding = [name.replace("_", "-") for name in DECIDING if was_written(name)]
         if options.metric is None and not self.resumes:
             raise click.UsageError("Missing option '--metric'.")
@@ -192,27 +189,28 @@ class LearnerSetup:
             raise click.UsageError(f"--{deciding[0]} needs --metric.")
         self.policy, self.metric = _policy_of(options)
         self.max_waiting = options.pending if was_written("pending") else None
-        # With --column it is a number of columns, of which one is taken.
+        # With --column, --n-labels is the number of columns, of which one is taken.
         by_column = ctx.params.get("column") is not None
         self.n_labels: int | None = None if by_column else options.n_labels
         self.is_width_known = by_column or self.n_labels is not None
+        self._journals = ExitStack()  # has the journal of the learner, once there is one
 
     @contextmanager
     def opened(self, who: str) -> Iterator[LearnerKeeper]:
-        """The learner while it is in use: failures take one line, and a journal is closed.
+        """The learner, while it is in use; then its journal is closed. Errors take one line.
 
-        Two that save to one file would each undo what the other has learned: ``who`` is what the
-        second is told about the first.
+        No other process may use the same file: it would overwrite what this one has learned. It is
+        told that ``who`` uses the file.
         """
         options = self.options
-        # A journal locks its own folder.
+        # A journal locks its folder itself.
         alone = nullcontext() if options.state is None else locked(options.state, who)
-        with work(), alone, ExitStack() as journals:
-            learner, begun = self._resumed(journals), partial(self._begun, journals)
-            yield LearnerKeeper(self.make, learner, options.state, options.save_every, begun)
+        with work(), alone, self._journals:
+            learner = self._resumed()
+            yield LearnerKeeper(self.make, learner, options.state, options.save_every, self._begun)
 
     def make(self, m: int, names: tuple[str, ...] | None) -> omma.OnlineClassifier:
-        """A new learner, when the first row says how many labels there are."""
+        """A new learner of m labels."""
         if self.metric.binary and m != 1:
             raise ValueError(
                 f"{self.metric.name} takes the probability of one label, and there are {m} "
@@ -229,12 +227,12 @@ class LearnerSetup:
         )
 
     def sample(self, learner: omma.OnlineClassifier | None) -> omma.OnlineClassifier:
-        """An empty learner like the one that is resumed, or that the first row will begin."""
+        """An empty learner like the resumed one, or else like the one that a row will begin."""
         if learner is not None:
             return omma.OnlineClassifier(
                 learner.policy, learner.n_labels, metric=learner.metric, names=learner.names
             )
-        # Limits may be about labels by name or by place, so there must be such labels.
+        # Labels that limits name, or call by their place, must exist.
         limited = [limit.label for limit in self.policy.limits if limit.label is not None]
         names = [*dict.fromkeys(label for label in limited if isinstance(label, str))]
         places = [label + 1 for label in limited if isinstance(label, int)]
@@ -243,11 +241,11 @@ class LearnerSetup:
         names += [f"label {place}" for place in range(len(names), m)] if names else []
         return self.make(m, tuple(names) or None)
 
-    def _begun(self, journals: ExitStack, learner: omma.OnlineClassifier) -> None:
-        """A new learner: a journal is opened for it, and people hear how many labels it has."""
+    def _begun(self, learner: omma.OnlineClassifier) -> None:
+        """Open the journal of a new learner, and say how many labels it has."""
         options = self.options
         if options.journal is not None:
-            journals.enter_context(omma.Journal(options.journal, learner, sync=options.sync))
+            self._journals.enter_context(omma.Journal(options.journal, learner, sync=options.sync))
         if not self.is_width_known and not self.metric.binary:
             names = "" if learner.names is None else f" ({shown(learner.names)})"
             say(
@@ -255,15 +253,17 @@ class LearnerSetup:
                 "--n-labels says it beforehand."
             )
 
-    def _resumed(self, journals: ExitStack) -> omma.OnlineClassifier | None:
-        """The learner to go on with, if there is one; it keeps its bounds unless others came."""
+    def _resumed(self) -> omma.OnlineClassifier | None:
+        """The learner of --state or --journal, if there is one; bounds on waiting rows apply."""
         state, journal = self.options.state, self.options.journal
         policy, metric = self.policy, self.metric
         # Another process may have saved the state while this one waited for the lock.
         if state is not None and (self.resumes or state.is_file()):
             learner = omma.OnlineClassifier.load(state)
         elif journal is not None and self.resumes:
-            learner = _resumed_journal(journal, self.options.sync, journals)
+            resumed = omma.Journal.resume(journal, sync=self.options.sync)
+            learner = self._journals.enter_context(resumed).learner
+            say(f"Going on from {journal}: {content_of(learner)}.")
         else:
             return None
         path = state or journal
@@ -282,15 +282,8 @@ class LearnerSetup:
         return learner
 
 
-def _resumed_journal(folder: Path, sync: int, journals: ExitStack) -> omma.OnlineClassifier:
-    """The learner of a journal, and a sentence about what is there."""
-    learner = journals.enter_context(omma.Journal.resume(folder, sync=sync)).learner
-    say(f"Going on from {folder}: {content_of(learner)}.")
-    return learner
-
-
 def content_of(learner: omma.OnlineClassifier) -> str:
-    """What a learner has counted, in a few words; recent values begin anew."""
+    """What a learner has counted, in a few words."""
     stats = learner.stats()
     return (
         f"{stats['decided']:,} decided by id, {stats['labels']:g} learned, {stats['waiting']:,} "
@@ -299,9 +292,9 @@ def content_of(learner: omma.OnlineClassifier) -> str:
 
 
 def _policy_of(options: Any) -> tuple[Any, Any]:
-    """The policy, with a decay or a window where that was asked for, and its metric.
+    """The policy, within a decay or a window if options say so, and its metric.
 
-    Both are None where no metric was named: then a learner is resumed, and brings its own.
+    Both are None without --metric: the resumed learner brings its own.
     """
     if options.metric is None:
         return None, None
@@ -311,18 +304,19 @@ def _policy_of(options: Any) -> tuple[Any, Any]:
         policy: Any = make_policy(options.policy, metric, k, options.prior, None, limits, at_most)
     if options.half_life is not None and options.window is not None:
         raise click.UsageError("Pass --half-life or --window, not both.")
-    wrappers = {"--half-life": omma.Forgetting, "--window": omma.Window}
-    for option, rows in zip(wrappers, (options.half_life, options.window), strict=True):
-        if rows is not None:
-            with usage(option):
-                policy = wrappers[option](policy, rows)
+    if options.half_life is not None:
+        with usage("--half-life"):
+            policy = omma.Forgetting(policy, options.half_life)
+    if options.window is not None:
+        with usage("--window"):
+            policy = omma.Window(policy, options.window)
     return policy, metric
 
 
 class RecentStats:
-    """The stats of a learner; recent values are of the last complete window of labelled rows.
+    """The stats of a learner, with recent values of the last complete window of labelled rows.
 
-    So whoever asks, and however often, is told of the same window.
+    So all readers get the same values, however often they ask.
     """
 
     def __init__(self) -> None:
@@ -330,7 +324,7 @@ class RecentStats:
         self._at = 0.0
 
     def note(self, learner: omma.OnlineClassifier) -> None:
-        """Begin a new window where one is complete; to be called after labels came."""
+        """Begin a new window if one is complete; call this after labels were learned."""
         labelled = learner.state.truth.rows
         if labelled - self._at >= WINDOW:
             stats = learner.stats()
@@ -338,6 +332,6 @@ class RecentStats:
             self._at = labelled
 
     def of(self, learner: omma.OnlineClassifier) -> dict[str, Any]:
-        """As ``learner.stats``; before the first window is complete, recent is since the start."""
+        """As ``learner.stats``; until the first window is complete, recent is since the start."""
         self.note(learner)
         return {**learner.stats(peek=True), **self._window}

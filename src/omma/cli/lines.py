@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from omma._validate import shown
+from omma.cli.options import with_options
 from omma.datasets.column_roles import find_column, find_roles, stems, without_prefix
 from omma.datasets.csv_text import (
     TRUTHS,
@@ -31,7 +32,7 @@ TOO_LONG = (
 )
 STREAM = "the stream"  # what errors about columns call it
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-# Among the first rows, so many in succession that stumble over one column: it is of another kind.
+# So many of the first rows fail at the same column before it is held to be of another kind.
 ENOUGH = 3
 ADVICE = (
     "; pass --id NAME if a column names rows, --probability NAME for the columns of probabilities, "
@@ -41,13 +42,13 @@ LONGEST_NAME = 1_000  # signs: what is longer is no name of a column, but a spoi
 
 
 class StopStreamError(ValueError):
-    """What makes all further lines useless."""
+    """An error after which no further line can be read."""
 
 
 class WrongColumnError(ValueError):
-    """A cell that no column of probabilities or labels has; ``place`` is the column's.
+    """A cell that shows that the column at ``place`` holds neither probabilities nor labels.
 
-    Up to ``after`` good rows the column may still turn out to be of another kind.
+    After more than ``after`` good rows it is the cell that is wrong, and not the column.
     """
 
     def __init__(self, place: int, sentence: str, after: int = 0) -> None:
@@ -74,9 +75,9 @@ def bounded_lines(file: BinaryIO, longest: int = LONGEST) -> Iterator[bytes | No
 
 @dataclass
 class CsvLines:
-    """Columns of probabilities, of labels (``y_NAME``, or one of classes), and of ids.
+    """Reads CSV: columns of probabilities, of labels (``y_NAME``, or one of classes), and of ids.
 
-    Which columns hold what is told by their names, or by options.
+    Names of columns, or options, tell which is which.
     """
 
     separator: str | None
@@ -98,7 +99,7 @@ class CsvLines:
     _audited: int | None = None
 
     def read(self, text: str) -> Line | None:
-        """What a line says; the first may have the names of columns."""
+        """Read a line; the first may have the names of columns."""
         cells = split(text, self.separator)
         if not any(cells):
             return None
@@ -106,7 +107,7 @@ class CsvLines:
             self._audited = cells.index(self.audited)
         audited = ""
         if self._audited is not None and self._audited < len(cells):
-            audited = cells.pop(self._audited)  # so that all others are as without it
+            audited = cells.pop(self._audited)  # the other columns are read as without it
         if not self._titles:
             longest = max(map(len, cells))
             if longest > LONGEST_NAME:
@@ -134,7 +135,7 @@ class CsvLines:
         return Line(row_id, eta, labels, audited=audited == "1")
 
     def gives_way(self, text: str, form: str | None) -> bool:
-        """A line of JSON tells that what came before was no line of names, or one of more names."""
+        """Whether this line, which is JSON or a longer header, shows that this header is none."""
         if form is None and text.startswith("{"):
             return True
         cells = split(text, self.separator)
@@ -195,8 +196,8 @@ class CsvLines:
                 start, cell = f"expected a number in the column {self._titles[place]}", cells[place]
                 if not cell:  # a mishap of one row
                     raise ValueError(f"{start}, got nothing") from error
-                hint = meant(cell).replace("percent=True", "--percent")
-                raise WrongColumnError(place, f"{start}, got {shown(cell)}{hint}") from error
+                text = f"{start}, got {shown(cell)}{meant(cell)}"
+                raise WrongColumnError(place, text) from error
         return np.array(values)
 
     def _read_header(self, names: Names) -> None:
@@ -278,20 +279,20 @@ class CsvLines:
 
 @dataclass
 class LineReader:
-    """Reads lines of whatever format the first good one has.
+    """Reads lines in the format of the first good one.
 
-    Until ``accept`` was told that a line was good, the next one is looked at afresh.
+    Until ``accept`` settles the format, each line may be of another one.
     """
 
     form: str | None = None
     n_labels: int | None = None
     learner_names: Names | None = None  # of the labels, where a learner brings them
     columns: dict[str, Any] = field(default_factory=dict)  # options of CsvLines
-    begins_anew: bool = False  # whether it turned out that names of columns were none
-    _format: CsvLines | JsonLines | None = None  # the one that is settled
-    _tried: CsvLines | JsonLines | None = None
-    _good: int = 0
-    _odd: tuple[int, int] = (-1, 0)  # a column, and how many rows stumbled over it
+    begins_anew: bool = False  # whether this line shows that the header before it was none
+    _format: CsvLines | JsonLines | None = None  # the settled one
+    _tried: CsvLines | JsonLines | None = None  # the one that the last line was read in
+    _good: int = 0  # rows so far
+    _odd: list[int] = field(default_factory=list)  # the column at which each last row failed
 
     @property
     def names(self) -> Names | None:
@@ -299,13 +300,13 @@ class LineReader:
         return None if self._tried is None else self._tried.names
 
     def read(self, line: bytes | None) -> Line | None:
-        """What a line says; None stands for one that is too long."""
+        """Read a line; None stands for one that is too long."""
         self.begins_anew = False
         if line is None:
             raise ValueError(TOO_LONG)
         text = line.decode("utf-8", "replace")
         tried = self._format
-        # Until a row was read, names of columns may be none, but what a program said first.
+        # Until a row was read, what seemed a header may be the first words of a program.
         if isinstance(tried, CsvLines) and not self._good and tried.gives_way(text, self.form):
             tried = None
         if tried is None:
@@ -322,29 +323,29 @@ class LineReader:
         return content
 
     def accept(self) -> None:
-        """The line read last was good."""
+        """Note that the line read last was good."""
         self._settle()
         self._good += 1
-        self._odd = (-1, 0)
+        self._odd = []
 
     def _settle(self) -> None:
         self.begins_anew = self._format is not None and self._format is not self._tried
         self._format = self._tried
 
     def refuse(self, number: int, error: Exception) -> str:
-        """What to say of the line read last; raises where the next ones would be no better."""
-        complaint, is_hopeless = f"line {number}: {error}", isinstance(error, StopStreamError)
+        """A sentence about the bad line read last; raises if all others will be bad, too."""
+        complaint = with_options(f"line {number}: {error}")
+        is_hopeless = isinstance(error, StopStreamError)
         if isinstance(error, WrongColumnError) and self._good <= error.after:
-            place, times = self._odd
-            self._odd = (error.place, times + 1 if place == error.place else 1)
+            self._odd = [place for place in self._odd if place == error.place] + [error.place]
             complaint += ADVICE
-            is_hopeless = self._odd[1] == ENOUGH
+            is_hopeless = len(self._odd) == ENOUGH
         if is_hopeless:
             raise ValueError(complaint) from error
         return complaint
 
     def _format_of(self, text: str) -> CsvLines | JsonLines:
-        """A reader of the format that was asked for, or that the line looks like."""
+        """A reader of the format of ``--format``, or else of what the line looks like."""
         form = self.form or ("json" if text.lstrip().startswith(("{", "[")) else "")
         if form == "json":
             if self.columns.get("column") is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -34,6 +34,7 @@ AS_OPTIONS = (
     (r"use at_most=(\d+) in place of", r"pass --at-most \1 in place of"),
     (r" \(this is said once\)", ""),
     (r": use omma\.metrics\.smoothed\(.*\), or omma\.Auto", "; that of Auto is not"),
+    (r"pass eta\[:, 1\]", "pass --column 1 for the second"),
     (r"\bpercent=True", "--percent"),
     (r"\bby_position=True", "--by-position"),
     (r"\bskip_unmatched=True", "--skip-unmatched"),
@@ -67,6 +68,25 @@ def file_option(name: str, metavar: str, text: str) -> Callable[[Command], Comma
     """An option that takes the path of a file."""
     kind = click.Path(dir_okay=False, path_type=Path)
     return click.option(name, type=kind, metavar=metavar, help=text)
+
+
+def _read_token(ctx: click.Context, option: click.Parameter, file: BinaryIO | None) -> str:
+    """The token in the file that ``--token-file`` names; empty without one."""
+    if file is None:
+        return ""
+    with file:
+        token = file.read().strip()
+    if not token or len(token.split()) > 1 or not token.isascii():
+        raise click.BadParameter(f"'{file.name}' must hold one word of ASCII.", ctx, option)
+    return token.decode()
+
+
+def token_option(text: str) -> Callable[[Command], Command]:
+    """The option ``--token-file``, which gives the command the token itself."""
+    kind = click.File("rb")
+    return click.option(
+        "--token-file", "token", type=kind, metavar="FILE", callback=_read_token, help=text
+    )
 
 
 budget_option = click.option(
@@ -191,21 +211,6 @@ def picture_path(output: Path | None, default: Path, option: str = "--output") -
         say(f"No picture: {error}")
         return None
     return path
-
-
-def read_token(path: Path | None) -> str:
-    """The token in the file that ``--token-file`` names; empty without one."""
-    if path is None:
-        return ""
-    try:
-        token = path.read_bytes().strip()
-    except OSError as error:
-        text = sentence(f"'{path}': {error.strerror}")
-        raise click.BadParameter(text, param_hint="--token-file") from error
-    if not token or len(token.split()) > 1 or not token.isascii():
-        text = f"'{path}' must hold one word of ASCII."
-        raise click.BadParameter(text, param_hint="--token-file")
-    return token.decode()
 
 
 # Metrics and policies as the command line names them.

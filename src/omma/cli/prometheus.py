@@ -1,4 +1,4 @@
-"""How a service goes, in the text format that Prometheus reads."""
+"""The stats of a service in the text format of Prometheus."""
 
 import math
 from bisect import bisect_left
@@ -8,9 +8,9 @@ from itertools import accumulate
 from typing import Any
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
-# Upper bounds of the histogram in seconds; the last one, infinity, is not written here.
+# Upper bounds of the histogram in seconds; the last one is infinity.
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-# Of the stats that are numbers: key, type and description.
+# The stats that are numbers: key, type and description.
 NUMBERS = (
     ("rows", "gauge", "Rows that decisions look at, by weight."),
     ("labels", "counter", "Rows whose labels came, by weight."),
@@ -25,7 +25,7 @@ NUMBERS = (
 
 
 class RequestCounts:
-    """Requests by where they went and how they ended, and how long they took.
+    """Requests by path and status, and how long they took.
 
     >>> requests = RequestCounts()
     >>> requests.note("/decide", 200, 0.002)
@@ -45,13 +45,13 @@ class RequestCounts:
         self.seconds += seconds
 
     def lines(self) -> Iterator[str]:
-        """What was counted, in the format."""
+        """The counts as lines of the format."""
         counts = {f'path="{path}",status="{code}"': n for (path, code), n in self.counts.items()}
         yield from _family("omma_requests_total", "counter", "Requests by path and status.", counts)
         name = "omma_request_seconds"
         yield f"# HELP {name} How long requests took, from their last byte to the answer."
         yield f"# TYPE {name} histogram"
-        # Each bucket of the format holds those below it, too.
+        # In the format, each bucket includes all buckets below it.
         for bound, total in zip((*BUCKETS, math.inf), accumulate(self.buckets), strict=True):
             yield f'{name}_bucket{{le="{_number(bound)}"}} {total}'
         yield f"{name}_sum {self.seconds!r}"
@@ -59,7 +59,7 @@ class RequestCounts:
 
 
 def exposition(stats: Mapping[str, Any] | None, requests: RequestCounts) -> str:
-    """All of it; ``stats`` are those of a learner, None before the first row."""
+    """The answer to GET /metrics; ``stats`` are those of the learner, None before the first row."""
     lines = [*requests.lines()]
     if stats is not None:
         for key, kind, text in NUMBERS:
@@ -87,13 +87,12 @@ def _family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Ite
 
 
 def _number(value: float) -> str:
-    # The format has its own words for what is no number.
     if math.isnan(value):
         return "NaN"
     return repr(value) if math.isfinite(value) else ("+Inf" if value > 0 else "-Inf")
 
 
 def _label(name: str, value: str) -> str:
-    """A label with its value in quotes, as the format has it."""
+    """A label of the format, with its value in quotes."""
     quoted = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return f'{name}="{quoted}"'

@@ -11,11 +11,10 @@ import click
 
 from omma.cli.learners import LearnerSetup, learner_options
 from omma.cli.options import (
-    file_option,
-    read_token,
     say,
     sentence,
     signals_handled,
+    token_option,
     usage,
     whole_number,
 )
@@ -50,10 +49,8 @@ BACKLOG = 128  # connections that wait to be accepted
     help="A host name that clients may use, in addition to those of this machine; may be "
     "repeated. Without it, any name is accepted at addresses other than 127.0.0.1.",
 )
-@file_option(
-    "--token-file",
-    "FILE",
-    "Require the token in this file (Authorization: Bearer TOKEN) for all paths but /health.",
+@token_option(
+    "Require the token in this file (Authorization: Bearer TOKEN) for all paths but /health."
 )
 @whole_number("--max-body", 1_000_000, "Largest request in bytes.")
 @whole_number(
@@ -84,7 +81,6 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     """  # noqa: D301
     options = SimpleNamespace(**parameters)
     setup = LearnerSetup(ctx)
-    token = read_token(options.token_file)
     try:
         import uvicorn
     except ImportError as error:
@@ -111,7 +107,7 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
             say(f"Listening on http://{f'[{host}]' if ':' in host else host}:{port}")
             # Pages in a browser on this machine reach a local server, too: names keep them out.
             is_local = ip_address(address).is_loopback
-            if not is_local and not token:
+            if not is_local and not options.token:
                 say(
                     "This address can be reached from outside, without authentication: pass "
                     "--token-file, or put it behind a proxy that has it."
@@ -124,7 +120,7 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
                     service,
                     options.max_body,
                     hosts=frozenset(name.lower() for name in hosts),
-                    token=token.encode(),
+                    token=options.token.encode(),
                     connections=connections,
                 ),
                 http=connections.protocol(),

@@ -1,4 +1,4 @@
-"""What ``omma serve`` does, whatever carries it: rows in, decisions out, labels by id."""
+"""The work of ``omma serve``, apart from HTTP: rows in, decisions out, labels by id."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,15 +13,15 @@ from omma.cli.streaming import as_answer, check_width, label_row
 from omma.datasets.json_lines import JsonLines, Line, Names
 
 MAX_VALUES = 500_000  # rows x labels of a request
-LEAST = 100  # labels that a row counts for at least, as a row of few labels takes time as well
-CHUNK = 100  # rows between which other requests are answered
+LEAST = 100  # a row counts as at least so many labels: rows of few labels take time as well
+CHUNK = 100  # rows of a long list; between chunks, other requests are answered
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class RefusedError(Exception):
-    """A request that does not come as far as the learner, and the status of its answer."""
+    """A request that is refused before the learner sees it, with the status of the answer."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -29,30 +29,29 @@ class RefusedError(Exception):
 
 
 class Service:
-    """A learner that answers requests, each as JSON objects; it holds no connection.
+    """A learner that answers requests, which are JSON objects; it knows nothing of connections.
 
     Rows and labels are those of ``omma stream``: ``{"id": "a", "eta": [0.9, 0.2]}``, later
-    ``{"id": "a", "y": [1, 0]}``, or lists of these. A list is taken as a whole or not at all.
-    Reading a list gives way to other requests after each ``CHUNK`` rows; the learner then takes all
+    ``{"id": "a", "y": [1, 0]}``, or lists of these. A list is taken as a whole or not at all: other
+    requests are answered while it is read, ``CHUNK`` rows at a time, and then the learner takes all
     rows in one call.
 
-    Rows may name labels by numbers if ``n_labels`` is known before.
+    Rows may name labels by numbers once ``n_labels`` is known.
     """
 
     def __init__(
         self, keeper: LearnerKeeper, n_labels: int | None = None, max_values: int = MAX_VALUES
     ) -> None:
         self.keeper = keeper
-        learner = keeper.learner
-        self.n_labels = n_labels if learner is None else learner.n_labels
+        self.n_labels = n_labels
         self.max_values = max_values
         self.unsaved: str | None = None  # why the state could not be saved last time
-        self._reader = JsonLines(self.n_labels, keeper.names, settled=learner is not None)
+        self._reader: JsonLines | None = None  # of a learner that has begun
         self._recent = RecentStats()
 
     @property
     def learner(self) -> omma.OnlineClassifier:
-        """The learner that the first row has begun."""
+        """The learner; refuse the request if no row has come yet."""
         if self.keeper.learner is None:
             raise RefusedError(404, "no row has come yet: how many labels there are is not known")
         return self.keeper.learner
@@ -74,14 +73,12 @@ class Service:
             learner = self.keeper.make(len(rows[0]), names)
         for row in rows:
             check_width(learner, "probabilities", row)
-        # A single row takes the short way, without a batch.
+        # A batch of one row would take longer.
         if len(rows) == 1:
             decisions = learner.decide(rows[0], id=keys[0] if keys else None)
         else:
             decisions = learner.decide(np.stack(rows), ids=keys or None)
-        if self.keeper.learner is None:
-            self.keeper.begin(learner)
-            self._reader = JsonLines(learner.n_labels, self.keeper.names, settled=True)
+        self.keeper.begin(learner)
         if keys:
             self._count(len(lines))
         pairs = [*zip(keys or [None] * len(rows), decisions.reshape(len(rows), -1), strict=True)]
@@ -102,15 +99,18 @@ class Service:
         return {"learned": len(lines)}
 
     async def _read(self, content: Any, has_eta: bool) -> tuple[list[Line], Names | None]:
-        """The rows of a request, and the names of labels; too many are refused unread.
+        """Read the rows of a request, and the names of labels; refuse too many before reading them.
 
-        Rows to decide have ``eta``; others have the labels of an id.
+        Rows to decide have ``eta``; rows to learn have an id and labels.
         """
         rows = content if isinstance(content, list) else [content]
         if not rows:
             raise ValueError("expected at least one row, got an empty list")
-        # Names of labels in a first row that is refused are forgotten with its reader.
-        reader = JsonLines(self.n_labels) if self.keeper.learner is None else self._reader
+        learner = self.keeper.learner
+        if learner is not None and self._reader is None:
+            self._reader = JsonLines(learner.n_labels, learner.names, settled=True)
+        # If the first row is refused, its names of labels are forgotten with its reader.
+        reader = self._reader or JsonLines(self.n_labels)
 
         def read(row: Any) -> Line:
             line = reader.line(row)
@@ -120,7 +120,7 @@ class Service:
                 raise ValueError("expected labels with id and y, and without eta")
             return line
 
-        first = read(rows[0])  # which may be what says how many labels there are
+        first = read(rows[0])  # it may tell how many labels there are
         m = reader.n_labels or (0 if first.eta is None else len(first.eta))
         if len(rows) > 1 and len(rows) * max(m, LEAST) > self.max_values:
             raise RefusedError(
@@ -132,7 +132,7 @@ class Service:
         return [first, *await _each(read, rows[1:])], reader.names
 
     def _count(self, rows: int) -> None:
-        """Save where it is time to; rows that are counted are answered even if that fails."""
+        """Count rows, and save the learner if it is time; a failure to save is no refusal."""
         try:
             self.keeper.count(rows)
             self.unsaved = None
@@ -141,19 +141,15 @@ class Service:
                 say(f"The state was not saved: {error}. This is tried again after the next rows.")
             self.unsaved = f"counted, but the state was not saved: {error}"
 
-    def rule(self) -> str:
-        """The rule by which the next row would be decided, as JSON."""
-        return str(self.learner.rule.to_json())
-
     def stats(self) -> dict[str, Any]:
-        """How it goes; recent values are of the last 1,000 labelled rows that are complete."""
+        """The stats of the learner; recent values are of the last full 1,000 labelled rows."""
         return self._recent.of(self.learner)
 
 
 def warm_up(learner: omma.OnlineClassifier) -> None:
-    """Ask a learner, which is not used further, all that clients may ask: so all is compiled."""
+    """Compile all that requests need, on a learner that is then thrown away."""
     row = np.full(learner.n_labels, 0.5)
-    # States before and after the first labels, and after partly known ones, have code of their own.
+    # Before and after the first labels, and after partly known ones, other kernels run.
     answers = [0.0, 0.0]
     if learner.n_labels > 1 and learner.policy.whole_rows(learner.metric) is None:
         answers += [np.nan, 0.0]
@@ -165,11 +161,11 @@ def warm_up(learner: omma.OnlineClassifier) -> None:
         learner.decide(np.stack([row, row]), ids=["first", "second"])
         learner.update(np.stack([y, y]), ids=["first", "second"])
         learner.stats()
-        learner.rule  # noqa: B018 — works out the rule, which is a kernel of its own
+        learner.rule  # noqa: B018 — the rule has a kernel of its own
 
 
 async def _each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """The function of each item; other requests are answered between chunks."""
+    """Call the function with each item; between chunks, other requests are answered."""
     results: list[Result] = []
     for start in range(0, len(items), CHUNK):
         if start:

@@ -15,7 +15,7 @@ COLUMN_OPTIONS = ("id_column", "column", "probability", "label", "positive", "pe
 
 
 @click.command("stream")
-@click.argument("file", type=click.Path(allow_dash=True), default="-")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True), default="-")
 @learner_options("lines")
 @click.option(
     "--format",
@@ -90,9 +90,6 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     """  # noqa: D301
     options = SimpleNamespace(**parameters)
     setup = LearnerSetup(ctx)
-    # It may also be a pipe with a name.
-    if options.file != "-" and (not Path(options.file).exists() or Path(options.file).is_dir()):
-        raise click.BadParameter(f"'{options.file}' is not a file.", param_hint="FILE")
 
     from omma.cli.lines import LineReader
     from omma.cli.streaming import Stream, run

@@ -19,26 +19,26 @@ from omma.cli.learners import LearnerKeeper
 from omma.cli.lines import LineReader, StopStreamError, bounded_lines
 from omma.cli.options import say, signals_handled
 from omma.datasets.csv_text import csv_cell, spreadsheet_text
-from omma.datasets.json_lines import Line, Names
+from omma.datasets.json_lines import Line, Names, Vector
 
 SKIPPED = 3  # the code of a stream with lines that could not be read
-PATIENCE = 1_000  # rows without any label, after which it is said what that means
+PATIENCE = 1_000  # rows without any label before ``unlearned`` is said
 
 
 class StoppedError(Exception):
-    """Somebody asked to stop; ``code`` is what the process ends with, as shells expect it."""
+    """A signal asked to stop; ``code`` is the exit code of the process."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.code = 128 + number  # as shells have it for a process that a signal ended
+        self.code = 128 + number  # as shells expect it of a process that a signal ended
 
 
 def until_stopped(lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
-    """The lines; SIGINT and SIGTERM raise ``StoppedError``, but only while one is waited for.
+    """The lines; SIGINT and SIGTERM raise ``StoppedError``, but only while waiting for a line.
 
-    So whatever is saved afterwards has each row wholly or not at all.
+    So a state that is saved afterwards has each row as a whole or not at all.
     """
-    numbers: list[int] = []  # of the signals that came
+    numbers: list[int] = []  # the signals so far
     is_waiting = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -79,12 +79,12 @@ class Stream:
         self.raw_cells = raw_cells
         self.seen = seen  # "predicted" where labels are seen only where predicted
         self.decided = self.learned = 0
-        self._told_forgotten = False  # that rows are forgotten
-        self._told_formula = False  # that a cell begins as a formula does
-        self._with_id: bool | None = None  # whether decisions have ids is seen at the first
+        self._told_forgotten = False  # whether it was said that rows are forgotten
+        self._told_formula = False  # whether it was said that cells begin as formulas do
+        self._with_id: bool | None = None  # whether decisions have ids: the first one tells
 
     def take(self, line: Line, names: Names | None) -> None:
-        """Decide a row, learn labels, or both; nothing is changed where it raises."""
+        """Decide a row, learn labels, or both; an error leaves everything as it was."""
         if line.eta is None:
             self._learn_late(line)
             return
@@ -96,14 +96,14 @@ class Stream:
             )
         # Labels are checked before the row is decided: a line is taken as a whole or not at all.
         check_width(learner, "probabilities", line.eta)
-        y = label_row(learner, line.y)
+        y = None if line.y is None else label_row(learner, line.y)
         oldest = next(iter(learner.waiting), None)
         if line.id is not None:
             learner.waiting.check_free(line.id)
         if line.decision is not None:
             if y is None:
                 raise ValueError("expected labels y with a decision, got none")
-            self._learn_earlier(learner, line, line.decision)
+            self._learn_earlier(learner, line, y, line.decision)
             return
         if y is None and line.id is not None:  # its labels will come by its id
             decision = learner.decide(line.eta, id=line.id)
@@ -119,12 +119,12 @@ class Stream:
         self.learned += y is not None
         self.decided += 1
         self._emit(line.id, decision, learner)
-        # Said where nothing is learned, after a while: such a stream may never end.
+        # Not only at the end: a stream may never end.
         if self.decided == PATIENCE and self._with_id is not True and (hint := self.unlearned):
             say(hint)
 
     def _begun(self, m: int, names: Names | None = None) -> omma.OnlineClassifier:
-        """The learner; one that is new is kept only when its first line turns out to be good."""
+        """The learner, or a new one, which ``keeper.begin`` keeps once its first line is good."""
         if self.keeper.learner is not None:
             return self.keeper.learner
         try:
@@ -133,13 +133,14 @@ class Stream:
             raise StopStreamError(str(error)) from error
 
     def _learn_late(self, line: Line) -> None:
-        """Labels of a row decided before this line."""
+        """Learn the labels of a row that was decided earlier."""
         if line.y is None:
             raise ValueError("expected probabilities, labels or both, got neither")
         learner = self.keeper.learner
         waits = learner is not None and line.id in learner.waiting
         if line.decision is not None and not waits:
-            self._learn_earlier(self._begun(len(line.decision)), line, line.decision)
+            learner = self._begun(len(line.decision))
+            self._learn_earlier(learner, line, label_row(learner, line.y), line.decision)
         elif learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
@@ -148,10 +149,9 @@ class Stream:
             self.learned += 1
 
     def _learn_earlier(
-        self, learner: omma.OnlineClassifier, line: Line, decision: NDArray[np.float64]
+        self, learner: omma.OnlineClassifier, line: Line, y: Vector, decision: Vector
     ) -> None:
-        """Labels of a row whose decision the line brings along, such as from before a restart."""
-        y = label_row(learner, line.y)
+        """Learn from a line that has the decision, too, such as one made before a restart."""
         check_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
         m, feedback = learner.n_labels, learner.policy.feedback
@@ -169,7 +169,7 @@ class Stream:
             # It has counted the probabilities already; labels only say how good the decision was.
             needs_matrix = learner.metric is not None and learner.metric.needs_matrix
             counts = omma.Counts.from_labels(
-                np.reshape(y, (1, m)), decision.reshape(1, m), n_labels=m, matrix=needs_matrix
+                y.reshape(1, m), decision.reshape(1, m), n_labels=m, matrix=needs_matrix
             )
             learner.merge(counts, estimates=omma.Counts.zeros(m))
         else:
@@ -202,7 +202,7 @@ class Stream:
         self.out.flush()
 
     def _cell(self, cell: str) -> str:
-        """A name or an id as a cell; the first that had to be changed is told."""
+        """A name or an id as a cell of CSV; a message tells of the first that was changed."""
         text = cell if self.raw_cells else spreadsheet_text(cell)
         if text != cell and not self._told_formula:
             self._told_formula = True
@@ -213,7 +213,7 @@ class Stream:
         return csv_cell(text)
 
     def _tell_forgotten(self, learner: omma.OnlineClassifier, oldest: Any) -> None:
-        """Say of the first row that was forgotten why it was."""
+        """Say why the first row was forgotten."""
         waiting = learner.waiting
         if waiting.forgotten and not self._told_forgotten:
             self._told_forgotten = True
@@ -224,12 +224,12 @@ class Stream:
 
     @property
     def unlearned(self) -> str | None:
-        """What to do, where a policy that learns from labels gets none."""
+        """Advice if a policy that learns from labels gets none, else None."""
         if self.keeper.learner is None or self.learned or not self.decided:
             return None
         policy = self.keeper.learner.policy
-        # A baseline learns nothing anyway; "both" learns from probabilities where no labels come,
-        # unless rows have ids and so wait for them.
+        # A baseline never learns. "both" learns from probabilities, too, but a row with an id is
+        # learned only when its labels come.
         learns_without = policy.feedback == "both" and self._with_id is not True
         if policy.objective is None or policy.feedback == "estimates" or learns_without:
             return None
@@ -240,7 +240,7 @@ class Stream:
         )
 
     def summary(self, skipped: int) -> str:
-        """What was done, in a sentence."""
+        """A sentence on what was done."""
         learner = self.keeper.learner
         words = [f"{self.decided:,} decided", f"{self.learned:,} learned"]
         counts = {f"line{'s' * (skipped != 1)} skipped": skipped}
@@ -249,7 +249,7 @@ class Stream:
             counts |= {"waiting for labels": len(waiting), "forgotten": waiting.forgotten}
             if learner.metric is not None:
                 value, how = learner.value, ""
-                if value is None:  # no label came, but probabilities tell something
+                if value is None:  # no label came
                     value, how = learner.expected_value, " expected by probabilities"
                 elif hasattr(value, "rests_on"):
                     how = f" (estimated: {value.rests_on})"
@@ -260,7 +260,7 @@ class Stream:
 
 
 def run(stream: Stream, source: BinaryIO, reader: LineReader, strict: bool) -> int:
-    """Take every line; whatever ends it, the learner is saved. The exit code is returned."""
+    """Take all lines, save the learner whatever ends them, and return the exit code."""
     skipped, is_read = 0, True
     try:
         with closing(until_stopped(bounded_lines(source))) as lines:  # type: ignore[type-var]
@@ -274,7 +274,7 @@ def run(stream: Stream, source: BinaryIO, reader: LineReader, strict: bool) -> i
         say(f"{stopped}".capitalize() + ".")
         return stopped.code
     except BrokenPipeError:
-        # Nobody reads any more; what Python would still write at its end goes nowhere.
+        # The reader has gone: what Python still flushes at its end must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         is_read = False
         return 0
@@ -289,7 +289,7 @@ def run(stream: Stream, source: BinaryIO, reader: LineReader, strict: bool) -> i
 
 
 def _complaints(stream: Stream, lines: Iterable[bytes | None], reader: LineReader) -> Iterator[str]:
-    """Take lines; a sentence comes out for each that could not be read."""
+    """Take lines; yield a sentence for each that could not be read."""
     for number, text in enumerate(lines, start=1):
         try:
             line = reader.read(text)
@@ -304,7 +304,7 @@ def _complaints(stream: Stream, lines: Iterable[bytes | None], reader: LineReade
 
 
 def as_answer(key: Any, decision: NDArray[np.int8], names: Any) -> dict[str, Any]:
-    """A decision as JSON tells it, with the names of labels where there are some."""
+    """A decision as JSON, with the names of the predicted labels if labels have names."""
     answer: dict[str, Any] = {} if key is None else {"id": key}
     answer["decision"] = decision.tolist()
     if names is not None:
@@ -312,23 +312,21 @@ def as_answer(key: Any, decision: NDArray[np.int8], names: Any) -> dict[str, Any
     return answer
 
 
-def check_width(learner: omma.OnlineClassifier, title: str, values: NDArray[np.float64]) -> None:
+def check_width(learner: omma.OnlineClassifier, title: str, values: Vector) -> None:
     """Refuse a row of another width than the learner's."""
     if len(values) != learner.n_labels:
         raise ValueError(f"expected {learner.n_labels} {title}, got {len(values)}")
 
 
-def label_row(learner: omma.OnlineClassifier, y: Any) -> NDArray[np.float64] | None:
-    """The labels of a row as 0 and 1, NaN where unknown; None where no label came."""
-    if y is None:
-        return None
+def label_row(learner: omma.OnlineClassifier, y: Any) -> Vector:
+    """The labels of a row as 0 and 1, or NaN where unknown; refuse what the learner cannot take."""
     m, metric = learner.n_labels, learner.metric
     if isinstance(y, int) and m > 1:
         if learner.policy.budget is None:
             raise ValueError("expected a list of 0 and 1 as y; a class id needs -k 1")
         if not 0 <= y < m:
             raise ValueError(f"expected a class id from 0 to {m - 1}, got {shown(y)}")
-        return np.eye(1, m, y)[0]
+        return np.asarray(np.eye(1, m, y)[0])
     row = np.ravel(np.asarray(y, dtype=np.float64))
     check_width(learner, "labels", row)
     is_known = ~np.isnan(row)
@@ -342,7 +340,7 @@ def label_row(learner: omma.OnlineClassifier, y: Any) -> NDArray[np.float64] | N
     return row
 
 
-def _check_indicators(title: str, values: NDArray[Any]) -> None:
+def _check_indicators(title: str, values: Vector) -> None:
     wrong = values[(values != 0) & (values != 1)]
     if len(wrong):
         raise ValueError(f"expected 0 and 1 as {title}, got {wrong[0]:g}")

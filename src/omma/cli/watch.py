@@ -13,7 +13,7 @@ import omma
 from omma._json import parse_json
 from omma._validate import shown
 from omma.cli.learners import RecentStats
-from omma.cli.options import file_option, read_token, work
+from omma.cli.options import token_option, work
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -53,8 +53,8 @@ VALUES = {
     help="Seconds between updates.",
 )
 @click.option("--once", is_flag=True, help="Print once and exit.")
-@file_option("--token-file", "FILE", "The token of a service that requires one.")
-def command(place: str, seconds: float, once: bool, token_file: Path | None) -> None:
+@token_option("The token of a service that requires one.")
+def command(place: str, seconds: float, once: bool, token: str) -> None:
     """Watch a learner: the folder of a --journal, a saved --state, or the address of a service.
 
     A journal is read as it is written, and is not changed. Recent values are over the last complete
@@ -71,7 +71,7 @@ def command(place: str, seconds: float, once: bool, token_file: Path | None) -> 
 
     console = Console(highlight=False)
     with work():
-        look = stats_reader(place, read_token(token_file))
+        look = stats_reader(place, token)
         course: list[float] = []
         if once:
             console.print(view(place, look(), course))
