@@ -8,7 +8,16 @@ import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
 
+from omma.cli import main
+from omma.cli.learners import LearnerKeeper
+
 RUN = "import sys; from omma.cli import main; sys.exit(main())"
+
+
+def keeper_of(command, *options):
+    """The keeper of a command's learner, for these options."""
+    made = main.get_command(None, command).make_context(command, [*map(str, options)])
+    return LearnerKeeper(made)
 
 
 class Client:

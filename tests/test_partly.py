@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from naive_baselines import class_stream, stream
 from scipy import sparse
+from serving import keeper_of
 from streams import dense
 
 import omma
-from omma.cli.learners import LearnerKeeper
 from omma.cli.lines import CsvLines
 from omma.cli.streaming import Stream
 from omma.datasets import read_scored
@@ -308,8 +308,7 @@ def test_empty_cells_of_a_stream_are_unknown():
     assert classes.read("a,b,class") is None
     assert [classes.read(f"0.5,0.25,{one}").y for one in ("", "nan", "1")] == [None, None, 1]
     said = io.StringIO()
-    keeper = LearnerKeeper(lambda m, names: omma.OnlineClassifier(omma.Auto("macro_f1"), m))
-    made = Stream(said, keeper, True)
+    made = Stream(said, keeper_of("stream", "--metric", "macro_f1", "--json"))
     made.take(line, ("a", "b"))
     assert made.keeper.learner.counts.n == 1
     assert made.keeper.learner.state.labels.missed.tolist() == [0, 1]

@@ -4,18 +4,15 @@ import asyncio
 import json
 
 import pytest
+from serving import keeper_of
 
 import omma
 from omma.cli import http
-from omma.cli.learners import LearnerKeeper
 from omma.cli.service import Service
 
 
-def begun(n_labels=None, **kept):
-    def make(m, names):
-        return omma.OnlineClassifier(omma.OMMA("macro_f1"), m, names=names)
-
-    return Service(LearnerKeeper(make, **kept), n_labels)
+def begun(*options):
+    return Service(keeper_of("serve", "--metric", "macro_f1", "--policy", "omma", *options))
 
 
 def asked(app, *request, **options):
@@ -108,7 +105,9 @@ def test_heads_are_asked_for_as_well():
 
 def test_what_was_counted_is_answered_where_it_could_not_be_saved(tmp_path, capsys):
     path = tmp_path / "gone" / "learner.npz"
-    service = begun(state=path, save_every=1)
+    path.parent.mkdir()
+    service = begun("--state", path, "--save-every", 1)
+    path.parent.rmdir()
     app = http.application(service, 1000)
 
     def told(where, content):
@@ -188,7 +187,7 @@ def test_whoever_begins_the_learner_while_many_rows_are_read_fixes_its_labels():
 
 @pytest.mark.parametrize("m", [2, 2_000])
 def test_rows_times_labels_are_bounded_before_they_are_made(m):
-    service = begun(n_labels=m)
+    service = begun("--n-labels", m)
     app = http.application(service, 10_000_000)
     first = json.dumps([{"id": 1, "eta": {}}, {"id": 2, "eta": {"1": 0.5}}]).encode()
     assert asked(app, "POST", "/decide", part(first))[0] == 200
@@ -204,12 +203,12 @@ def test_rows_times_labels_are_bounded_before_they_are_made(m):
 
 
 def test_a_row_of_many_labels_is_always_taken():
-    app = http.application(begun(n_labels=600_000), 1_000)
+    app = http.application(begun("--n-labels", 600_000), 1_000)
     assert asked(app, "POST", "/decide", part(b'{"eta": {"7": 0.9}}'))[0] == 200
 
 
 def test_other_widths_than_the_known_one_are_refused():
-    service = begun(n_labels=3)
+    service = begun("--n-labels", 3)
     app = http.application(service, 1_000)
     status, text = asked(app, "POST", "/decide", part(ROW))
     assert (status, "expected 3 probabilities, got 2" in text) == (400, True)

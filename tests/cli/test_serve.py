@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from naive_baselines import stream
-from serving import RUN, Client, served
+from serving import RUN, Client, keeper_of, served
 
 import omma
 from omma.cli import http, main
-from omma.cli.learners import LearnerKeeper
 from omma.cli.service import Service
 
 pytest.importorskip("uvicorn", reason="omma serve needs the extra 'serve'")
@@ -167,8 +166,7 @@ def test_places_are_left_for_health_while_bodies_do_not_come():
 def test_connections_without_a_request_end(monkeypatch, sent):
     monkeypatch.setattr(http, "IDLE", 0.2)
     uvicorn = pytest.importorskip("uvicorn")
-    keeper = LearnerKeeper(lambda m, names: omma.OnlineClassifier(omma.OMMA("macro_f1"), m))
-    service = Service(keeper)
+    service = Service(keeper_of("serve", "--metric", "macro_f1"))
     held = http.Connections(5)
     config = uvicorn.Config(
         http.application(service, 1_000, connections=held),

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
+from serving import keeper_of
 
 import omma
 from omma.cli import main
-from omma.cli.learners import LearnerKeeper
 from omma.cli.lines import LineReader, StopStreamError
 from omma.cli.streaming import Stream
 
@@ -517,15 +517,12 @@ PIECES = st.sampled_from(
 @given(
     lines=st.lists(st.lists(PIECES, max_size=8).map(b"".join), max_size=12),
     metric=st.sampled_from(["macro_f1", "multiclass_gmean"]),
-    feedback=st.sampled_from(["labels", "estimates"]),
+    policy=st.sampled_from(["omma", "omma_eta"]),
 )
-def test_nothing_but_sentences_comes_of_any_line(lines, metric, feedback):
-    policy = omma.OMMA(metric, feedback=feedback)
+def test_nothing_but_sentences_comes_of_any_line(lines, metric, policy):
+    options = ("--metric", metric, "--policy", policy, "--pending", 2, "--json")
     out, reader = io.StringIO(), LineReader()
-    keeper = LearnerKeeper(
-        lambda m, names: omma.OnlineClassifier(policy, m, names=names, max_waiting=2)
-    )
-    stream = Stream(out, keeper, True)
+    stream = Stream(out, keeper_of("stream", *options))
     said = []
     for line in lines:
         try:

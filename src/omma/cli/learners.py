@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +29,7 @@ from omma.cli.options import (
     work,
 )
 
+Names = tuple[str, ...]
 SAMPLE = 4  # labels of the learner to compile with, if the number is not known yet
 WINDOW = 1_000  # labelled rows of recent values
 # Options of the policy, which a resumed learner already has.
@@ -119,49 +119,11 @@ def streaming_policies() -> tuple[str, ...]:
     return tuple(name for name, entry in REGISTRY.items() if entry.kind in (ONLINE, STILL))
 
 
-@dataclass
 class LearnerKeeper:
     """The learner of a command: resumed, or begun by the first good row; and where it is saved.
 
-    ``make`` returns a new learner for a number of labels and their names. ``begun`` is called with
-    it before its first row is answered. The learner is saved to ``state`` after every
-    ``save_every`` rows or lines, and by ``save`` at the end.
+    Its options are checked when this is made. ``opened`` resumes the learner and locks its files.
     """
-
-    make: Callable[[int, tuple[str, ...] | None], omma.OnlineClassifier]
-    learner: omma.OnlineClassifier | None = None
-    state: Path | None = None
-    save_every: int = 0
-    begun: Callable[[omma.OnlineClassifier], None] | None = None
-    _unsaved: int = 0  # rows or lines since the learner was saved
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of the labels, if there is a learner and it has them."""
-        return None if self.learner is None else self.learner.names
-
-    def begin(self, learner: omma.OnlineClassifier) -> None:
-        """Keep a learner whose first row was good, unless there is one already."""
-        if self.learner is None:
-            if self.begun is not None:
-                self.begun(learner)
-            self.learner = learner
-
-    def count(self, rows: int) -> None:
-        """Count rows or lines, and save the learner if ``save_every`` of them have passed."""
-        self._unsaved += rows
-        if self.save_every and self._unsaved >= self.save_every:
-            self.save()
-
-    def save(self) -> None:
-        """Save the learner, with the rows that wait for labels, if there is a ``state``."""
-        if self.state is not None and self.learner is not None:
-            self.learner.save(self.state)
-        self._unsaved = 0
-
-
-class LearnerSetup:
-    """The options of a learner, checked; ``opened`` resumes the learner and locks its files."""
 
     def __init__(self, ctx: click.Context) -> None:
         def was_written(name: str) -> bool:
@@ -193,23 +155,25 @@ class LearnerSetup:
         by_column = ctx.params.get("column") is not None
         self.n_labels: int | None = None if by_column else options.n_labels
         self.is_width_known = by_column or self.n_labels is not None
+        self.learner: omma.OnlineClassifier | None = None
+        self._unsaved = 0  # rows or lines since the learner was saved
         self._journals = ExitStack()  # has the journal of the learner, once there is one
 
     @contextmanager
-    def opened(self, who: str) -> Iterator[LearnerKeeper]:
-        """The learner, while it is in use; then its journal is closed. Errors take one line.
+    def opened(self, user: str) -> Iterator[None]:
+        """Resume the learner, and close its journal in the end; errors take one line.
 
         No other process may use the same file: it would overwrite what this one has learned. It is
-        told that ``who`` uses the file.
+        told that ``user`` uses the file.
         """
-        options = self.options
+        state = self.options.state
         # A journal locks its folder itself.
-        alone = nullcontext() if options.state is None else locked(options.state, who)
-        with work(), alone, self._journals:
-            learner = self._resumed()
-            yield LearnerKeeper(self.make, learner, options.state, options.save_every, self._begun)
+        lock = nullcontext() if state is None else locked(state, user)
+        with work(), lock, self._journals:
+            self._resume()
+            yield
 
-    def make(self, m: int, names: tuple[str, ...] | None) -> omma.OnlineClassifier:
+    def make(self, m: int, names: Names | None) -> omma.OnlineClassifier:
         """A new learner of m labels."""
         if self.metric.binary and m != 1:
             raise ValueError(
@@ -226,8 +190,9 @@ class LearnerSetup:
             max_seconds=self.options.max_seconds,
         )
 
-    def sample(self, learner: omma.OnlineClassifier | None) -> omma.OnlineClassifier:
+    def sample(self) -> omma.OnlineClassifier:
         """An empty learner like the resumed one, or else like the one that a row will begin."""
+        learner = self.learner
         if learner is not None:
             return omma.OnlineClassifier(
                 learner.policy, learner.n_labels, metric=learner.metric, names=learner.names
@@ -241,8 +206,10 @@ class LearnerSetup:
         names += [f"label {place}" for place in range(len(names), m)] if names else []
         return self.make(m, tuple(names) or None)
 
-    def _begun(self, learner: omma.OnlineClassifier) -> None:
-        """Open the journal of a new learner, and say how many labels it has."""
+    def begin(self, learner: omma.OnlineClassifier) -> None:
+        """Keep a learner whose first row was good, unless there is one already."""
+        if self.learner is not None:
+            return
         options = self.options
         if options.journal is not None:
             self._journals.enter_context(omma.Journal(options.journal, learner, sync=options.sync))
@@ -252,9 +219,22 @@ class LearnerSetup:
                 f"The first row has fixed the number of labels at {learner.n_labels}{names}; "
                 "--n-labels says it beforehand."
             )
+        self.learner = learner
 
-    def _resumed(self) -> omma.OnlineClassifier | None:
-        """The learner of --state or --journal, if there is one; bounds on waiting rows apply."""
+    def count(self, rows: int) -> None:
+        """Count rows or lines, and save the learner after every ``--save-every`` of them."""
+        self._unsaved += rows
+        if self.options.save_every and self._unsaved >= self.options.save_every:
+            self.save()
+
+    def save(self) -> None:
+        """Save the learner, with the rows that wait for labels, if there is a ``--state``."""
+        if self.options.state is not None and self.learner is not None:
+            self.learner.save(self.options.state)
+        self._unsaved = 0
+
+    def _resume(self) -> None:
+        """Read the learner of --state or --journal, if there is one; options must agree with it."""
         state, journal = self.options.state, self.options.journal
         policy, metric = self.policy, self.metric
         # Another process may have saved the state while this one waited for the lock.
@@ -265,7 +245,7 @@ class LearnerSetup:
             learner = self._journals.enter_context(resumed).learner
             say(f"Going on from {journal}: {content_of(learner)}.")
         else:
-            return None
+            return
         path = state or journal
         if policy is not None and learner.policy != policy:
             raise ValueError(f"{path} holds {learner.policy!r}, and {policy!r} was asked for")
@@ -279,7 +259,7 @@ class LearnerSetup:
             )
         if self.max_waiting is not None or self.options.max_seconds is not None:
             learner.bound_waiting(self.max_waiting, self.options.max_seconds)
-        return learner
+        self.learner = learner
 
 
 def content_of(learner: omma.OnlineClassifier) -> str:

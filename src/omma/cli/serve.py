@@ -4,12 +4,12 @@ import signal
 import socket
 from contextlib import nullcontext
 from ipaddress import ip_address
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import click
 
-from omma.cli.learners import LearnerSetup, learner_options
+from omma.cli.learners import LearnerKeeper, learner_options
 from omma.cli.options import (
     say,
     sentence,
@@ -79,8 +79,8 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
         curl -H 'Content-Type: application/json' \\
             -d '{"id": "a", "eta": [0.9, 0.2]}' http://127.0.0.1:8765/decide
     """  # noqa: D301
-    options = SimpleNamespace(**parameters)
-    setup = LearnerSetup(ctx)
+    keeper = LearnerKeeper(ctx)
+    options = keeper.options
     try:
         import uvicorn
     except ImportError as error:
@@ -93,13 +93,10 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     from omma.cli.http import IDLE, Connections, application
     from omma.cli.service import Service, warm_up
 
-    with (
-        signals_handled(_end, signal.SIGTERM),
-        setup.opened("another omma serve or stream") as keeper,
-    ):
+    with signals_handled(_end, signal.SIGTERM), keeper.opened("another omma serve or stream"):
         with nullcontext() if options.n_labels is None else usage("--n-labels"):
-            sample = setup.sample(keeper.learner)
-        service = Service(keeper, options.n_labels, options.max_values)
+            sample = keeper.sample()
+        service = Service(keeper)
         with _bound(options.host, options.port) as listening:
             warm_up(sample)
             listening.listen()  # who reads that it listens may connect at once

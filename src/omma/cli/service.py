@@ -12,7 +12,6 @@ from omma.cli.options import say
 from omma.cli.streaming import as_answer, check_width, label_row
 from omma.datasets.json_lines import JsonLines, Line, Names
 
-MAX_VALUES = 500_000  # rows x labels of a request
 LEAST = 100  # a row counts as at least so many labels: rows of few labels take time as well
 CHUNK = 100  # rows of a long list; between chunks, other requests are answered
 
@@ -36,15 +35,11 @@ class Service:
     requests are answered while it is read, ``CHUNK`` rows at a time, and then the learner takes all
     rows in one call.
 
-    Rows may name labels by numbers once ``n_labels`` is known.
+    Rows may name labels by numbers once their number is known.
     """
 
-    def __init__(
-        self, keeper: LearnerKeeper, n_labels: int | None = None, max_values: int = MAX_VALUES
-    ) -> None:
+    def __init__(self, keeper: LearnerKeeper) -> None:
         self.keeper = keeper
-        self.n_labels = n_labels
-        self.max_values = max_values
         self.unsaved: str | None = None  # why the state could not be saved last time
         self._reader: JsonLines | None = None  # of a learner that has begun
         self._recent = RecentStats()
@@ -110,7 +105,7 @@ class Service:
         if learner is not None and self._reader is None:
             self._reader = JsonLines(learner.n_labels, learner.names, settled=True)
         # If the first row is refused, its names of labels are forgotten with its reader.
-        reader = self._reader or JsonLines(self.n_labels)
+        reader = self._reader or JsonLines(self.keeper.n_labels)
 
         def read(row: Any) -> Line:
             line = reader.line(row)
@@ -122,10 +117,11 @@ class Service:
 
         first = read(rows[0])  # it may tell how many labels there are
         m = reader.n_labels or (0 if first.eta is None else len(first.eta))
-        if len(rows) > 1 and len(rows) * max(m, LEAST) > self.max_values:
+        most = self.keeper.options.max_values
+        if len(rows) > 1 and len(rows) * max(m, LEAST) > most:
             raise RefusedError(
                 413,
-                f"expected rows x labels of at most {self.max_values:,} (--max-values), where a "
+                f"expected rows x labels of at most {most:,} (--max-values), where a "
                 f"row counts for at least {LEAST} labels, got {len(rows):,} rows of {m:,} labels; "
                 "send fewer rows at once",
             )

@@ -3,12 +3,11 @@
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import click
 
-from omma.cli.learners import LearnerSetup, learner_options
+from omma.cli.learners import LearnerKeeper, learner_options
 from omma.cli.options import raw_cells_option
 
 COLUMN_OPTIONS = ("id_column", "column", "probability", "label", "positive", "percent")
@@ -88,22 +87,22 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     3 done, but lines were skipped, 130 and 143 stopped by Ctrl-C or termination.
     The state is saved in all cases but 2.
     """  # noqa: D301
-    options = SimpleNamespace(**parameters)
-    setup = LearnerSetup(ctx)
+    keeper = LearnerKeeper(ctx)
+    options = keeper.options
 
     from omma.cli.lines import LineReader
     from omma.cli.streaming import Stream, run
     from omma.datasets.text import opened_bytes
 
-    with setup.opened("another omma stream") as keeper:
-        n_labels = options.n_labels
-        if keeper.learner is not None and options.column is None:
-            n_labels = n_labels or keeper.learner.n_labels
+    with keeper.opened("another omma stream"):
+        n_labels, names = options.n_labels, None
+        if keeper.learner is not None:
+            names = keeper.learner.names
+            n_labels = n_labels if options.column is not None else keeper.learner.n_labels
         columns = {name: parameters[name] for name in COLUMN_OPTIONS}
         columns["audited"] = None if options.seen is None else "audited"
-        reader = LineReader(options.form, n_labels, keeper.names, columns)
+        reader = LineReader(options.form, n_labels, names, columns)
         file = options.file
         with nullcontext(sys.stdin.buffer) if file == "-" else opened_bytes(Path(file)) as source:
-            stream = Stream(sys.stdout, keeper, options.as_json, options.raw_cells, options.seen)
-            code = run(stream, source, reader, options.strict)
+            code = run(Stream(sys.stdout, keeper), source, reader)
     ctx.exit(code)

@@ -65,19 +65,10 @@ def until_stopped(lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
 class Stream:
     """A learner and what passes through it: decisions go to ``out``, each at once."""
 
-    def __init__(
-        self,
-        out: TextIO,
-        keeper: LearnerKeeper,
-        as_json: bool,
-        raw_cells: bool = False,
-        seen: str | None = None,
-    ) -> None:
+    def __init__(self, out: TextIO, keeper: LearnerKeeper) -> None:
         self.out = out
         self.keeper = keeper
-        self.as_json = as_json
-        self.raw_cells = raw_cells
-        self.seen = seen  # "predicted" where labels are seen only where predicted
+        self.options = keeper.options
         self.decided = self.learned = 0
         self._told_forgotten = False  # whether it was said that rows are forgotten
         self._told_formula = False  # whether it was said that cells begin as formulas do
@@ -108,12 +99,12 @@ class Stream:
         if y is None and line.id is not None:  # its labels will come by its id
             decision = learner.decide(line.eta, id=line.id)
             # Where nothing was predicted nothing will be seen, so that there is no need to wait.
-            if self.seen is not None and not decision.any() and not line.audited:
-                learner.update(None, id=line.id, seen=self.seen)
+            if self.options.seen is not None and not decision.any() and not line.audited:
+                learner.update(None, id=line.id, seen=self.options.seen)
         else:
             decision = learner.decide(line.eta)
             if y is not None or learner.policy.feedback != "labels":
-                learner.update(y, seen=self.seen, audited=line.audited)
+                learner.update(y, seen=self.options.seen, audited=line.audited)
         self._tell_forgotten(learner, oldest)
         self.keeper.begin(learner)
         self.learned += y is not None
@@ -145,7 +136,7 @@ class Stream:
             raise ValueError("labels without probabilities need the id of a row decided before")
         else:
             y = label_row(learner, line.y)
-            learner.update(y, id=line.id, seen=self.seen, audited=line.audited)
+            learner.update(y, id=line.id, seen=self.options.seen, audited=line.audited)
             self.learned += 1
 
     def _learn_earlier(
@@ -155,7 +146,7 @@ class Stream:
         check_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
         m, feedback = learner.n_labels, learner.policy.feedback
-        if self.seen is not None and feedback != "both":
+        if self.options.seen is not None and feedback != "both":
             raise ValueError(
                 "expected no decision made earlier with --seen, unless --policy auto decides: its "
                 "probabilities cannot be counted again"
@@ -177,7 +168,7 @@ class Stream:
                 y,
                 prediction=decision.astype(np.int8),
                 eta=line.eta if feedback == "both" else None,
-                seen=self.seen,
+                seen=self.options.seen,
                 audited=line.audited,
             )
         self.learned += 1
@@ -188,11 +179,11 @@ class Stream:
         names = learner.names
         if self._with_id is None:
             self._with_id = key is not None
-            if not self.as_json and (names is not None or self._with_id):
+            if not self.options.as_json and (names is not None or self._with_id):
                 columns = names or map(str, range(len(decision)))
                 cells = [*(["id"] if self._with_id else []), *map(self._cell, columns)]
                 self.out.write(",".join(cells) + "\n")
-        if self.as_json:
+        if self.options.as_json:
             answer = {"row": self.decided, **as_answer(key, decision, names)}
             value = None if learner.metric is None else learner.value
             self.out.write(json.dumps({**answer, "value": value}) + "\n")
@@ -203,7 +194,7 @@ class Stream:
 
     def _cell(self, cell: str) -> str:
         """A name or an id as a cell of CSV; a message tells of the first that was changed."""
-        text = cell if self.raw_cells else spreadsheet_text(cell)
+        text = cell if self.options.raw_cells else spreadsheet_text(cell)
         if text != cell and not self._told_formula:
             self._told_formula = True
             say(
@@ -259,7 +250,7 @@ class Stream:
         return ", ".join(words) + "."
 
 
-def run(stream: Stream, source: BinaryIO, reader: LineReader, strict: bool) -> int:
+def run(stream: Stream, source: BinaryIO, reader: LineReader) -> int:
     """Take all lines, save the learner whatever ends them, and return the exit code."""
     skipped, is_read = 0, True
     try:
@@ -267,7 +258,7 @@ def run(stream: Stream, source: BinaryIO, reader: LineReader, strict: bool) -> i
             for complaint in _complaints(stream, lines, reader):
                 say(complaint)
                 skipped += 1
-                if strict:
+                if stream.options.strict:
                     return 1
         return SKIPPED if skipped else 0
     except StoppedError as stopped:
