@@ -299,16 +299,17 @@ def test_more_labels_are_worth_more_than_fewer():
 
 
 def test_empty_cells_of_a_stream_are_unknown():
-    reader = CsvLines(",")
+    keeper = keeper_of("stream", "--metric", "macro_f1", "--json")
+    reader = CsvLines(",", None, keeper.options)
     assert reader.read("a,b,y_a,y_b") is None
     line = reader.read("0.5,0.25,1,")
     np.testing.assert_array_equal(line.y, [1, np.nan])
     np.testing.assert_array_equal(JsonLines(2).read('{"y": [null, 0]}').y, [np.nan, 0])
-    classes = CsvLines(",")
+    classes = CsvLines(",", None, keeper.options)
     assert classes.read("a,b,class") is None
     assert [classes.read(f"0.5,0.25,{one}").y for one in ("", "nan", "1")] == [None, None, 1]
     said = io.StringIO()
-    made = Stream(said, keeper_of("stream", "--metric", "macro_f1", "--json"))
+    made = Stream(said, keeper)
     made.take(line, ("a", "b"))
     assert made.keeper.learner.counts.n == 1
     assert made.keeper.learner.state.labels.missed.tolist() == [0, 1]

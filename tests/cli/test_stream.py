@@ -521,8 +521,8 @@ PIECES = st.sampled_from(
 )
 def test_nothing_but_sentences_comes_of_any_line(lines, metric, policy):
     options = ("--metric", metric, "--policy", policy, "--pending", 2, "--json")
-    out, reader = io.StringIO(), LineReader()
-    stream = Stream(out, keeper_of("stream", *options))
+    out, keeper = io.StringIO(), keeper_of("stream", *options)
+    stream, reader = Stream(out, keeper), LineReader(keeper)
     said = []
     for line in lines:
         try:

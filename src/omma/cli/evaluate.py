@@ -26,8 +26,8 @@ from omma.cli.options import (
 )
 
 USUAL = ("baseline", "tuned", "auto", "ofo", "greedy", "omma", "omma_eta")
-BLIND = ("baseline", "omma_eta")  # what runs without labels, unless somebody asks for more
-BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # what can predict up to so many labels a row
+BLIND = ("baseline", "omma_eta")  # the usual policies without labels
+BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # those that support --at-most
 
 
 @click.command("evaluate")
@@ -168,7 +168,7 @@ def command(**parameters: Any) -> None:
     _check_files(options)
     if options.labels is None and (options.repeat > 1 or len(options.prior) > 1):
         raise click.UsageError("--repeat and several --prior need --labels to compare by.")
-    limited: Any = None  # the policy under limits, made before files are read as it checks these
+    limited: Any = None  # the policy under limits; making it checks them, before files are read
     if options.subject_to or options.frontier is not None:
         _check_limited(options)
         _, metric, k = targets[0]
@@ -178,7 +178,7 @@ def command(**parameters: Any) -> None:
     from omma.datasets.scored import read_scored
     from omma.unseen import check_logged_labels
 
-    # Training rows are read as the others are, and their columns put in the same order.
+    # Training rows are read in the same way, with their columns put in the same order.
     def read(eta: str, labels: str | None, order: tuple[str, ...] | None = None) -> Any:
         inputs = read_scored(
             eta,
@@ -213,7 +213,7 @@ def command(**parameters: Any) -> None:
 
 
 def _find_files(options: Any) -> None:
-    """FILE has probabilities and labels, unless --eta or --labels name other files."""
+    """Set ``eta`` and ``labels`` of the options: FILE has both, unless --labels names a file."""
     if options.file is None and options.eta is None:
         raise click.UsageError("Missing argument 'FILE', or options '--eta' and '--labels'.")
     if options.file is not None and options.eta is not None:
@@ -226,14 +226,13 @@ def _find_files(options: Any) -> None:
 
 
 def _policies(options: Any) -> tuple[str, ...]:
-    """The policies to compare: those that were named, else the usual ones."""
+    """The policies to compare: those of --policy, else the usual ones."""
     has_labels, deciders = options.labels is not None, [options.decide] if options.decide else []
     check_policies((*options.policies, *deciders), policy_names())
     for option, names in (("--policy", options.policies), ("--decide", deciders)):
         unbounded = [name for name in names if name not in BOUNDED]
         if options.at_most is not None and unbounded:
-            known = f"{', '.join(BOUNDED[:-1])} and {BOUNDED[-1]}"
-            text = f"{unbounded[0]} does not go with --at-most; {known} do."
+            text = f"{unbounded[0]} does not go with --at-most; these do: {', '.join(BOUNDED)}."
             raise click.BadParameter(text, param_hint=option)
     for name in options.policies:
         if not has_labels and not name.endswith("_eta") and name != "baseline":
@@ -248,7 +247,7 @@ def _policies(options: Any) -> tuple[str, ...]:
 
 
 def _check_files(options: Any) -> None:
-    """Before anything long is run: files to read must exist, and those to write have a place."""
+    """Check, before anything long runs, that files can be read and written."""
     from omma.datasets.matrices import file_ending, split_address
     from omma.datasets.scored import scored_ending
 
@@ -257,9 +256,9 @@ def _check_files(options: Any) -> None:
     for name in ("eta", "labels", "train_eta", "train_labels"):
         path, option = getattr(options, name), f"--{name.replace('_', '-')}"
         if path is not None:
-            file = split_address(path)[0]  # the name of an array may follow that of an archive
             with usage(option):
-                scored_ending(path)
+                scored_ending(path)  # refuses a format that it does not know
+            file = split_address(path)[0]  # the name of an array may follow that of an archive
             if not file.is_file():
                 raise click.BadParameter(f"'{file}' is not a file.", param_hint=option)
     if options.predictions is not None:
@@ -275,7 +274,7 @@ def _check_files(options: Any) -> None:
 
 
 def _check_limited(options: Any) -> None:
-    """Refuse what does not go together with limits, or has no effect beside them."""
+    """Refuse options that contradict --subject-to or --frontier, or have no effect with them."""
     has_frontier = options.frontier is not None
     option = "--frontier" if has_frontier else "--subject-to"
     if options.subject_to and has_frontier:
@@ -284,7 +283,7 @@ def _check_limited(options: Any) -> None:
         raise click.UsageError(f"{option} needs --labels.")
     if len(options.metrics) > 1:
         raise click.UsageError(f"{option} takes one --metric, got {len(options.metrics)}.")
-    # Options that would have no effect, and why: to ignore them in silence would mislead.
+    # Options without effect, and the reason: ignoring them silently would mislead.
     excluded = {
         "--policy": options.policies,
         "--predictions": options.predictions is not None,
@@ -306,4 +305,4 @@ def _check_limited(options: Any) -> None:
         )
     if has_frontier:
         with usage("--frontier"):
-            omma.at_most(options.frontier, 1.0)  # any bound will do: it is the name that is checked
+            omma.at_most(options.frontier, 1.0)  # checks the name, with any bound

@@ -36,33 +36,28 @@ from omma.unseen import everything_is_best
 
 HINDSIGHT = {"tuned": "Tuned on these rows*", "offline_fw": "Offline-FW on these rows*"}
 FOLDS = 5
-VALUES = 4  # columns of a rule's value and its distance from the best, with their intervals
-MOST, LEAST = 10, 5  # labels that are shown: those that gain most, and least
+VALUES = 4  # columns of the table of rules that have scores and their intervals
+MOST, LEAST = 10, 5  # labels in the table: those that gain most, and those that gain least
 CROSS_FITTED = (
     "each row was decided by a rule made without it; intervals are from a bootstrap over rows, "
     "corrected for choosing the best."
 )
 
 
-# Rows that metrics can judge.
+# Checks of the data.
 
 
 def fully_labelled(inputs: Scored, targets: list[BudgetedMetric]) -> Scored:
-    """Without rows that are labelled in part, where a metric is about one class a row."""
+    """Without rows that are labelled in part, if a metric is about one class a row."""
     labels = inputs.batch.labels
-    if labels is None or labels.missing is None:
+    strict = next((target for target in targets if whole_for(target.metric) is not None), None)
+    if strict is None or labels is None or labels.missing is None:
         return inputs
-    for target in targets:
-        reason = whole_for(target.metric)
-        if reason is not None:
-            part = np.diff(labels.missing.indptr) > 0  # rows with unknown entries
-            if part.all():
-                labels.refuse_partly_known(labels.owner, reason)
-            why = (
-                f"lack some labels and were skipped: {target.metric.name} is about one class a row"
-            )
-            return inputs.without(part, why)
-    return inputs
+    is_partial = np.diff(labels.missing.indptr) > 0  # rows with unknown entries
+    if is_partial.all():
+        labels.refuse_partly_known(labels.owner, whole_for(strict.metric) or "")
+    why = f"lack some labels and were skipped: {strict.metric.name} is about one class a row"
+    return inputs.without(is_partial, why)
 
 
 def check_task(batch: omma.Batch, targets: list[BudgetedMetric], at_most: int | None) -> None:
@@ -87,13 +82,13 @@ def check_task(batch: omma.Batch, targets: list[BudgetedMetric], at_most: int | 
             )
 
 
-# What is run.
+# Runs.
 
 
 class Results(NamedTuple):
-    """Policies online, and the rule to deploy by each metric.
+    """Policies compared online, and a recommended rule by metric.
 
-    Without labels there is neither, but what each policy may be worth by each metric.
+    Without labels there is neither, but the expected value of each policy by each metric.
     """
 
     inputs: Scored
@@ -102,11 +97,11 @@ class Results(NamedTuple):
     comparison: omma.Comparison | None
     choices: dict[str, omma.Choice]
     expected: dict[tuple[str, str], float]
-    calibration: CalibrationCheck | None  # None for classes, and without labels
+    calibration: CalibrationCheck | None  # None for one class a row, and without labels
 
     @property
     def hindsight(self) -> list[str]:
-        """Policies that were tuned on the rows that they are judged on."""
+        """Policies that were tuned on the rows on which they are scored."""
         return [name for name, title in self.titles.items() if title.endswith("*")]
 
 
@@ -129,7 +124,7 @@ def run(
     if options.repeat > 1:
         start = options.seed or 0
         seeds = [*range(start, start + options.repeat)]
-    # Without rows to tune on, those that are judged are taken, with hindsight.
+    # Without --train-eta, thresholds are tuned on the same rows, with hindsight.
     sample = batch if train is None and has_labels else train
 
     def policy(name: str, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
@@ -148,7 +143,7 @@ def run(
     comparison, choices, expected = None, {}, {}
     if has_labels:
         entrants: list[Any] = [*policies]
-        if at_most is not None:  # policies that are called by a name alone have no such bound
+        if at_most is not None:  # compare makes policies without this bound from their names
             entrants = [(name, partial(policy, name)) for name in policies]
         comparison = omma.compare(
             batch,
@@ -161,7 +156,7 @@ def run(
             progress=is_terminal,
         )
         if not options.policies:
-            # Of the usual policies, those that no metric supports are not worth a line.
+            # The table leaves out usual policies that support none of the metrics.
             supported = {cell.policy for cell in comparison.cells.values() if cell.supported}
             titles = {name: title for name, title in titles.items() if name in supported}
         comparison = replace(comparison, policies=tuple(titles), titles=titles)
@@ -171,16 +166,16 @@ def run(
         for name, target in product(policies, targets):
             with suppress(UnsupportedMetricError):
                 decisions = replayed(name, target, priors[0]).predictions
-                # Probabilities are counted in place of labels.
+                # Probabilities take the place of labels.
                 counts = omma.Counts.from_labels(batch.values, decisions, n_labels=batch.m)
                 expected[name, target.name] = target.metric.value(counts)
-    # A choice also knows what calibrating would gain on its metric.
+    # The check of a choice also says what calibration would gain on its metric.
     calibration = next((choice.calibration for choice in choices.values()), None)
     if calibration is None and has_labels and not batch.class_ids:
         calibration = CalibrationCheck.of(batch)
     results = Results(inputs, targets, titles, comparison, choices, expected, calibration)
 
-    # Everything is run before the first file is written.
+    # All that can fail runs before the first file is written.
     usual = "auto" if has_labels else "omma_eta"
     decider = options.decide or (policies[0] if len(policies) == 1 else usual)
     recommended = None if options.decide else choices.get(first.name)
@@ -215,8 +210,8 @@ def run(
 def recommend(
     batch: omma.Batch, target: BudgetedMetric, at_most: int | None, subject_to: Any = ()
 ) -> omma.Choice:
-    """The rule to deploy by one metric, as ``omma.choose`` has it."""
-    # Why labels are unknown was looked at when the files were read.
+    """The recommendation of ``omma.choose`` for one metric."""
+    # seen="random": --seen was checked when the files were read.
     return omma.choose(
         batch,
         None,
@@ -229,7 +224,7 @@ def recommend(
 
 
 def _baseline_title(targets: list[BudgetedMetric], at_most: int | None) -> str:
-    """What the baseline is called, which depends on the budgets."""
+    """The title of the baseline, which depends on the budgets."""
     budgets = {target.k for target in targets}
     if budgets == {None}:
         return "Threshold 0.5" if at_most is None else f"0.5, at most {at_most}"
@@ -237,11 +232,11 @@ def _baseline_title(targets: list[BudgetedMetric], at_most: int | None) -> str:
 
 
 def run_limited(options: Any, target: BudgetedMetric, policy: omma.Auto, inputs: Scored) -> None:
-    """Judge rules that are made under limits on unseen rows, run Auto online, and show both."""
+    """Score rules under limits on unseen rows, run Auto under them online, and show both."""
     batch = inputs.batch
     if batch.n < 2:
         raise ValueError("--subject-to needs at least two rows, some to judge rules of the others")
-    # The choice judges fixed rules on unseen rows; the trace shows how Auto keeps limits online.
+    # The choice is about fixed rules on unseen rows; the trace shows how Auto keeps limits online.
     choice = recommend(batch, target, options.at_most, options.subject_to)
     trace = omma.replay(policy, batch, seed=options.seed)
     rule, maker = choice.rule, choice.best.title
@@ -290,7 +285,7 @@ def run_limited(options: Any, target: BudgetedMetric, policy: omma.Auto, inputs:
 
 
 def run_frontier(options: Any, target: BudgetedMetric, inputs: Scored) -> None:
-    """Show what each bound of a limit costs."""
+    """Show the best score under each bound of a limit."""
     metric = target.metric
     costs = omma.frontier(inputs.batch, None, metric, options.frontier, k=target.k)
     if options.plot is not None:
@@ -326,7 +321,7 @@ def run_frontier(options: Any, target: BudgetedMetric, inputs: Scored) -> None:
 def _write(
     options: Any, draw: Callable[[], Any], content: str, rule: omma.Rule, maker: str
 ) -> dict[str, str]:
-    """Write the picture and the rule that were asked for; a sentence about each by its option."""
+    """Write the files of --plot and --rule; return a sentence about each."""
     wrote = {}
     if options.plot is not None:
         omma.plots.save(draw(), options.plot)
@@ -339,7 +334,7 @@ def _write(
 
 
 def _draw(results: Results) -> Any:
-    """One picture: above, rules on new rows; below, policies as they go on."""
+    """One picture: above, scores of rules on new rows; below, policies online."""
     comparison = results.comparison
     assert comparison is not None  # --plot needs --labels
     cells = [comparison.cell(*names) for names in product(results.titles, comparison.metrics)]
@@ -360,7 +355,7 @@ def _draw(results: Results) -> Any:
 
 
 def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) -> None:
-    """Names of columns and rows go along where the format has a place for them."""
+    """Write decisions, with names of columns and rows if the format has a place for them."""
     ending, _ = file_ending(path)
     names = inputs.batch.names if ending in (*NAMED_COLUMNS, ".npz") else None
     rows = inputs.rows if ending in NAMED_COLUMNS else None
@@ -368,18 +363,18 @@ def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) ->
         names = None if names is None else tuple(map(spreadsheet_text, names))
         rows = rows and (spreadsheet_text(rows[0]), tuple(map(spreadsheet_text, rows[1])))
     if ending in SEPARATORS and inputs.batch.class_ids and names and trace.policy.budget == 1:
-        # One column with the name of each row's class, as labels are given.
+        # A column with the name of each row's class, so that the file can be read as labels.
         classes = np.array(names)[np.ravel(trace.predictions.argmax(axis=1))]
         write_matrix(path, classes, ("class",), rows)
         return
     write_matrix(path, trace.predictions, names, rows)
 
 
-# Sentences, tables and JSON.
+# Tables and JSON.
 
 
 def _show(results: Results, console: Console) -> None:
-    """Print the data in a sentence, the tables, and what a reader has to know."""
+    """Print a sentence about the data, the tables, and remarks."""
     _show_inputs(results.inputs, console)
     for choice in results.choices.values():
         _show_choice(choice, console, with_labels=len(results.choices) == 1)
@@ -398,7 +393,7 @@ def _show(results: Results, console: Console) -> None:
         grid = Grid(columns, tuple(results.titles.values()), entries, (note,))
     for table in fitting(grid, console):
         console.print(table)
-    console.print(" ".join(grid.notes))  # under the table it would be as narrow as that
+    console.print(" ".join(grid.notes))  # as a caption it would be as narrow as the table
     if results.hindsight:
         console.print("* Tuned on the rows it is judged on: an upper bound, not a fair comparison.")
     for remark in _remarks(results):
@@ -406,7 +401,7 @@ def _show(results: Results, console: Console) -> None:
 
 
 def _data(results: Results, wrote: dict[str, str]) -> dict[str, Any]:
-    """Everything as JSON."""
+    """All results for --json."""
     inputs, comparison = results.inputs, results.comparison
     content: dict[str, Any] = {
         "rows": inputs.batch.n,
@@ -432,7 +427,7 @@ def _data(results: Results, wrote: dict[str, str]) -> dict[str, Any]:
 
 
 def _show_inputs(inputs: Scored, console: Console) -> None:
-    """The data in a few words."""
+    """Print a sentence about the data."""
     for note in inputs.notes:
         console.print(note, soft_wrap=True)
     batch, m = inputs.batch, inputs.batch.m
@@ -456,14 +451,14 @@ def _show_inputs(inputs: Scored, console: Console) -> None:
 
 
 def _show_choice(choice: omma.Choice, console: Console, *, with_labels: bool) -> None:
-    """What to deploy, in words; the candidates; and what the best does for each label."""
+    """Print the recommendation, the table of candidates, and the gain on each label."""
     console.print()
     console.print(choice.verdict, style="bold", markup=False)
     if choice.as_good:
         titles = ", ".join(candidate.title for candidate in choice.as_good)
         console.print(f"Not distinguishable on this data: {titles}.")
-    # Values and limits side by side are too wide for a terminal. Values online, the column between
-    # both, are in a table of their own.
+    # Scores and limits side by side are too wide for a terminal. The column between them, scores
+    # online, is part of the table of policies.
     parts = [slice(VALUES), slice(VALUES + 1, None)]
     for columns in parts if choice.best.limits else parts[:1]:
         entries = tuple(line[columns] for line in choice.table.entries)
@@ -475,7 +470,7 @@ def _show_choice(choice: omma.Choice, console: Console, *, with_labels: bool) ->
     gains = choice.best.name != SIMPLE  # the simple rule gains nothing over itself
     if with_labels and gains and choice.labels is not None and choice.rule.m > 1:
         console.print()
-        # All labels, or of many those that gain and lose most.
+        # All labels, or if there are many, those that gain most and least.
         table, order = choice.label_table, np.argsort(-choice.labels.gains, kind="stable")
         left_out = max(0, len(order) - MOST - LEAST)
         if left_out:
@@ -489,7 +484,7 @@ def _show_choice(choice: omma.Choice, console: Console, *, with_labels: bool) ->
 
 
 def _choice_data(choice: omma.Choice) -> dict[str, Any]:
-    """A recommendation as data."""
+    """A recommendation for --json."""
     return {
         "metric": choice.metric,
         "verdict": choice.verdict,
@@ -502,12 +497,12 @@ def _choice_data(choice: omma.Choice) -> dict[str, Any]:
 
 
 def _remarks(results: Results) -> Iterator[str]:
-    """What a reader of the table has to know, a sentence each."""
+    """Sentences that a reader of the table has to know."""
     batch = results.inputs.batch
-    # Labels that are known in some of the rows count in proportion.
+    # As if labels were known in all rows.
     positive = batch.n * _occurrences(batch)[1]
     for name, metric, k in results.targets:
-        is_noted = name in results.choices  # which has it among its notes
+        is_noted = name in results.choices  # the notes of a choice say the same
         if k is None and not is_noted and everything_is_best(metric, positive, float(batch.n)):
             title = metric.name if metric.binary else f"{metric.name} without a budget"
             advice = "choose another metric, such as f1" if metric.binary else "pass -k"

@@ -4,12 +4,12 @@ A line that cannot be read raises ``ValueError`` with a sentence; the next one c
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from omma._validate import shown
+from omma.cli.learners import LearnerKeeper
 from omma.cli.options import with_options
 from omma.datasets.column_roles import find_column, find_roles, stems, without_prefix
 from omma.datasets.csv_text import (
@@ -32,6 +32,7 @@ TOO_LONG = (
 )
 STREAM = "the stream"  # what errors about columns call it
 SEPARATORS = {"csv": ",", "tsv": "\t"}
+AUDITED = "audited"  # with --seen, a column of 0 and 1: whether all labels of the row were seen
 # So many of the first rows fail at the same column before it is held to be of another kind.
 ENOUGH = 3
 ADVICE = (
@@ -73,38 +74,33 @@ def bounded_lines(file: BinaryIO, longest: int = LONGEST) -> Iterator[bytes | No
         yield None
 
 
-@dataclass
 class CsvLines:
     """Reads CSV: columns of probabilities, of labels (``y_NAME``, or one of classes), and of ids.
 
-    Names of columns, or options, tell which is which.
+    Names of columns, or the options of ``omma stream``, tell which is which.
     """
 
-    separator: str | None
-    n_labels: int | None = None
-    id_column: str | None = None
-    column: str | None = None  # the only one of the probabilities to take, by name or number
-    probability: tuple[str, ...] = ()
-    label: tuple[str, ...] = ()
-    positive: str | None = None  # the class that is predicted, where there is one probability
-    percent: bool = False
-    audited: str | None = None  # a column of 0 and 1, where labels are seen only where predicted
-    names: Names | None = None
-    _titles: list[str] = field(default_factory=list)  # what messages call the columns
-    _classes: dict[str, int] = field(default_factory=dict)  # places of classes in one column
-    _id: int | None = None
-    _eta: list[int] = field(default_factory=list)
-    _y: list[int] = field(default_factory=list)
-    _has_class_ids: bool = False
-    _audited: int | None = None
+    def __init__(self, separator: str | None, n_labels: int | None, options: Any) -> None:
+        self.separator = separator
+        self.n_labels = n_labels
+        self.options = options
+        self.names: Names | None = None
+        self._titles: list[str] = []  # of the columns, for messages
+        # Places of columns: of the id, of probabilities, of labels or classes, of AUDITED.
+        self._id: int | None = None
+        self._eta: list[int] = []
+        self._y: list[int] = []
+        self._audited: int | None = None
+        self._has_class_ids = False
+        self._classes: dict[str, int] = {}  # their places, by name
 
     def read(self, text: str) -> Line | None:
         """Read a line; the first may have the names of columns."""
         cells = split(text, self.separator)
         if not any(cells):
             return None
-        if not self._titles and self.audited in cells:
-            self._audited = cells.index(self.audited)
+        if not self._titles and self.options.seen is not None and AUDITED in cells:
+            self._audited = cells.index(AUDITED)
         audited = ""
         if self._audited is not None and self._audited < len(cells):
             audited = cells.pop(self._audited)  # the other columns are read as without it
@@ -131,12 +127,12 @@ class CsvLines:
         row_id = None if self._id is None else cells[self._id] or None
         eta, labels = self._probabilities(cells), self._labels(cells)
         if audited not in ("", "0", "1"):
-            raise ValueError(f"expected 0 or 1 as {self.audited}, got {shown(audited)}")
+            raise ValueError(f"expected 0 or 1 as {AUDITED}, got {shown(audited)}")
         return Line(row_id, eta, labels, audited=audited == "1")
 
-    def gives_way(self, text: str, form: str | None) -> bool:
+    def gives_way(self, text: str) -> bool:
         """Whether this line, which is JSON or a longer header, shows that this header is none."""
-        if form is None and text.startswith("{"):
+        if self.options.form is None and text.startswith("{"):
             return True
         cells = split(text, self.separator)
         return len(cells) > len(self._titles) and all(cells) and not any(map(is_number, cells))
@@ -144,10 +140,10 @@ class CsvLines:
     def _probabilities(self, cells: list[str]) -> Vector | None:
         if not any(cells[place] for place in self._eta):
             return None
-        if self.percent:
+        if self.options.percent:
             cells = [cell.rstrip("% ") for cell in cells]
         row = self._numbers(self._eta, cells, to_number)
-        row = row / 100.0 if self.percent else row
+        row = row / 100.0 if self.options.percent else row
         right = (row >= 0) & (row <= 1)  # of NaN neither holds
         if right.all():
             return row
@@ -166,7 +162,7 @@ class CsvLines:
     def _labels(self, cells: list[str]) -> Any:
         """Indicators, or a class id, or None where all cells are empty."""
         chosen = [cells[place] for place in self._y]
-        word, positive = chosen[0] if chosen else "", self.positive
+        word, positive = chosen[0] if chosen else "", self.options.positive
         if positive is not None and chosen and len(self._eta) == 1:
             return None if is_missing(word) else np.array([float(word == positive)])
         # A class by its name; "yes" is one only where a class is called so.
@@ -202,13 +198,19 @@ class CsvLines:
 
     def _read_header(self, names: Names) -> None:
         """Find out by their names what the columns are."""
-        if not names[0] and self.id_column != "":
+        options = self.options
+        if not names[0] and options.id_column != "":
             raise ValueError(
                 "got an unnamed first column, which seems to number rows (write the CSV with "
                 "index=False, or pass --id '')"
             )
         roles = find_roles(
-            STREAM, names, self.id_column, self.probability, self.label, needs_labels=False
+            STREAM,
+            names,
+            options.id_column,
+            options.probability,
+            options.label,
+            needs_labels=False,
         )
         self._id, self._eta, self._y = roles.id, roles.eta, roles.labels
         if self.n_labels not in (None, len(roles.names)):
@@ -219,7 +221,7 @@ class CsvLines:
         places = self._choose_column(roles.names)
         self.names = tuple(roles.names[place] for place in places)
         # A column y_NAME has the labels of NAME; any other single column has classes.
-        is_marked = not self.label and roles.label_names != tuple(
+        is_marked = not options.label and roles.label_names != tuple(
             names[place] for place in roles.labels
         )
         if len(roles.labels) == 1 and not is_marked and roles.label_names != roles.names:
@@ -242,7 +244,7 @@ class CsvLines:
             names, labels = stems(names), stems(labels)  # p_sport goes with y_sport
         by_name = dict(zip(labels, self._y, strict=True))
         taken = [names[place] for place in places]
-        extra = set(labels) - set(names) if self.column is None else set()
+        extra = set(labels) - set(names) if self.options.column is None else set()
         odd = sorted({*taken} - {*labels} | extra)
         if odd:
             hint = f": pass --id {odd[0]} if it names rows" if odd[0] in names else ""
@@ -270,29 +272,27 @@ class CsvLines:
 
     def _choose_column(self, names: Names) -> list[int]:
         """Leave only the column of probabilities that was asked for; places among all of them."""
-        if self.column is None:
+        if self.options.column is None:
             return list(range(len(self._eta)))
-        place = find_column(STREAM, names, self.column)
+        place = find_column(STREAM, names, self.options.column)
         self._eta = [self._eta[place]]
         return [place]
 
 
-@dataclass
 class LineReader:
     """Reads lines in the format of the first good one.
 
     Until ``accept`` settles the format, each line may be of another one.
     """
 
-    form: str | None = None
-    n_labels: int | None = None
-    learner_names: Names | None = None  # of the labels, where a learner brings them
-    columns: dict[str, Any] = field(default_factory=dict)  # options of CsvLines
-    begins_anew: bool = False  # whether this line shows that the header before it was none
-    _format: CsvLines | JsonLines | None = None  # the settled one
-    _tried: CsvLines | JsonLines | None = None  # the one that the last line was read in
-    _good: int = 0  # rows so far
-    _odd: list[int] = field(default_factory=list)  # the column at which each last row failed
+    def __init__(self, keeper: LearnerKeeper) -> None:
+        self.options = keeper.options
+        self.learner = keeper.learner  # a resumed one, which knows its labels
+        self.begins_anew = False  # whether this line shows that the header before it was none
+        self._format: CsvLines | JsonLines | None = None  # the settled one
+        self._tried: CsvLines | JsonLines | None = None  # the one that the last line was read in
+        self._good = 0  # rows so far
+        self._odd: list[int] = []  # the column at which each last row failed
 
     @property
     def names(self) -> Names | None:
@@ -307,7 +307,7 @@ class LineReader:
         text = line.decode("utf-8", "replace")
         tried = self._format
         # Until a row was read, what seemed a header may be the first words of a program.
-        if isinstance(tried, CsvLines) and not self._good and tried.gives_way(text, self.form):
+        if isinstance(tried, CsvLines) and not self._good and tried.gives_way(text):
             tried = None
         if tried is None:
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -346,12 +346,17 @@ class LineReader:
 
     def _format_of(self, text: str) -> CsvLines | JsonLines:
         """A reader of the format of ``--format``, or else of what the line looks like."""
-        form = self.form or ("json" if text.lstrip().startswith(("{", "[")) else "")
+        n_labels, names = self.options.n_labels, None
+        if self.learner is not None:
+            names = self.learner.names
+            # With --column, --n-labels is the number of columns.
+            n_labels = n_labels if self.options.column is not None else self.learner.n_labels
+        form = self.options.form or ("json" if text.lstrip().startswith(("{", "[")) else "")
         if form == "json":
-            if self.columns.get("column") is not None:
+            if self.options.column is not None:
                 raise StopStreamError(
                     "--column is for CSV: in JSON lines give one probability as eta"
                 )
-            return JsonLines(self.n_labels, self.learner_names)
+            return JsonLines(n_labels, names)
         separator = SEPARATORS.get(form) or separator_of([text], ",")
-        return CsvLines(separator, self.n_labels, **self.columns)
+        return CsvLines(separator, n_labels, self.options)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# Messages of the library speak of Python's parameters; here they become options.
+# Messages of the library name parameters; these patterns turn them into options.
 OPTIONS = {name: name for name in ("id", "probability", "label", "positive", "column")}
 OPTIONS["id_column"] = "id"
 VALUE = rf"\b({'|'.join(OPTIONS)})='([^']*)'"
@@ -49,7 +49,7 @@ AS_OPTIONS = (
 
 PRIOR = 1e-6  # λ, as policies have it by default
 PICTURES = (".png", ".svg", ".pdf")
-# Why a policy cannot take an option, by the name that the option has as a field of a policy.
+# What to say if a policy does not have the field of an option.
 LACKS = {
     "at_most": "does not support it: pass --policy auto, omma or omma_eta.",
     "subject_to": "does not support limits: pass --policy auto or omma.",
@@ -124,7 +124,7 @@ raw_cells_option = click.option(
 
 
 def say(text: str) -> None:
-    """Tell people something; what programs read is on standard output."""
+    """Print a message for people; standard output is for what programs read."""
     click.echo(text, err=True)
 
 
@@ -142,7 +142,7 @@ def with_options(text: str) -> str:
 
 
 def sentence(text: object) -> str:
-    """A text of the library as a sentence of the command line, which ends once.
+    """A text of the library as a sentence of the command line, with a full stop.
 
     >>> sentence("no such name"), sentence("did you mean f1?")
     ('no such name.', 'did you mean f1?')
@@ -153,7 +153,7 @@ def sentence(text: object) -> str:
 
 @contextmanager
 def usage(option: str) -> Iterator[None]:
-    """Turn what the library refuses into bad usage of an option."""
+    """Turn errors of the library into errors of usage of an option."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -162,7 +162,7 @@ def usage(option: str) -> Iterator[None]:
 
 @contextmanager
 def work() -> Iterator[None]:
-    """Turn what fails in the work, such as a file that cannot be read, into one line."""
+    """Turn errors of the work, such as a file that cannot be read, into one line."""
     try:
         yield
     except OSError as error:
@@ -176,7 +176,7 @@ def work() -> Iterator[None]:
 
 @contextmanager
 def signals_handled(handle: Callable[[int, Any], None], *numbers: int) -> Iterator[None]:
-    """Let a function handle these signals for a while."""
+    """Handle these signals by a function while the context lasts."""
     handlers = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
@@ -189,7 +189,7 @@ def signals_handled(handle: Callable[[int, Any], None], *numbers: int) -> Iterat
 
 
 def check_output(path: Path, option: str, *endings: str) -> None:
-    """Before anything long is run: a file needs one of these endings, and a folder to go into."""
+    """Check, before anything long runs, that a file has an ending that fits, and a folder."""
     if endings and path.suffix.lower() not in endings:
         listed = " or ".join(", ".join(endings).rsplit(", ", 1))
         raise click.BadParameter(f"'{path}' must end in {listed}.", param_hint=option)
@@ -200,13 +200,13 @@ def check_output(path: Path, option: str, *endings: str) -> None:
 
 
 def picture_path(output: Path | None, default: Path, option: str = "--output") -> Path | None:
-    """Where the picture goes: nowhere if nobody asked and it cannot be drawn."""
+    """The file of a picture; None if it is the default one and matplotlib is missing."""
     path = default if output is None else output
     check_output(path, option, *PICTURES)
     try:
         omma.plots.require_matplotlib()
     except ImportError as error:
-        if output is not None:  # somebody asked for the picture
+        if output is not None:
             raise click.ClickException(str(error)) from error
         say(f"No picture: {error}")
         return None
@@ -244,7 +244,7 @@ def read_metric(text: str, k: int | None, at_most: int | None) -> BudgetedMetric
             raise click.UsageError(
                 "Pass -k (exactly N labels) or --at-most (up to N labels), not both."
             )
-    # One class a row is a budget of 1, which names of such metrics do not tell.
+    # Metrics of one class a row have a budget of 1, which their names leave out.
     if metric.multiclass:
         return BudgetedMetric(metric.name, metric, 1)
     return BudgetedMetric(str(Target(metric.name, budget)), metric, budget)
@@ -275,7 +275,7 @@ def make_policy(
     subject_to: tuple[str, ...] = (),
     at_most: int | None = None,
 ) -> omma.Policy:
-    """A policy by the name that comparisons know it by, with limits where there are any."""
+    """A policy by its name in the registry, with ``at_most`` and limits if there are any."""
     from omma.policies.registry import REGISTRY
 
     policy: Any = REGISTRY[name].policy(metric, k, prior, train)

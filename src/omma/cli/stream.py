@@ -10,8 +10,6 @@ import click
 from omma.cli.learners import LearnerKeeper, learner_options
 from omma.cli.options import raw_cells_option
 
-COLUMN_OPTIONS = ("id_column", "column", "probability", "label", "positive", "percent")
-
 
 @click.command("stream")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True), default="-")
@@ -60,7 +58,7 @@ COLUMN_OPTIONS = ("id_column", "column", "probability", "label", "positive", "pe
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with the metric so far.")
 @raw_cells_option
 @click.pass_context
-def command(ctx: click.Context, /, **parameters: Any) -> None:
+def command(ctx: click.Context, /, file: str, **parameters: Any) -> None:
     """Decide rows one at a time, from a file or standard input, and learn from their labels.
 
     Each decision is written as soon as its row is read; memory does not grow. A line that cannot be
@@ -88,21 +86,11 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     The state is saved in all cases but 2.
     """  # noqa: D301
     keeper = LearnerKeeper(ctx)
-    options = keeper.options
 
-    from omma.cli.lines import LineReader
     from omma.cli.streaming import Stream, run
     from omma.datasets.text import opened_bytes
 
-    with keeper.opened("another omma stream"):
-        n_labels, names = options.n_labels, None
-        if keeper.learner is not None:
-            names = keeper.learner.names
-            n_labels = n_labels if options.column is not None else keeper.learner.n_labels
-        columns = {name: parameters[name] for name in COLUMN_OPTIONS}
-        columns["audited"] = None if options.seen is None else "audited"
-        reader = LineReader(options.form, n_labels, names, columns)
-        file = options.file
-        with nullcontext(sys.stdin.buffer) if file == "-" else opened_bytes(Path(file)) as source:
-            code = run(Stream(sys.stdout, keeper), source, reader)
+    source = nullcontext(sys.stdin.buffer) if file == "-" else opened_bytes(Path(file))
+    with keeper.opened("another omma stream"), source as lines:
+        code = run(Stream(sys.stdout, keeper), lines)
     ctx.exit(code)

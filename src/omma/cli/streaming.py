@@ -250,12 +250,12 @@ class Stream:
         return ", ".join(words) + "."
 
 
-def run(stream: Stream, source: BinaryIO, reader: LineReader) -> int:
+def run(stream: Stream, source: BinaryIO) -> int:
     """Take all lines, save the learner whatever ends them, and return the exit code."""
     skipped, is_read = 0, True
     try:
         with closing(until_stopped(bounded_lines(source))) as lines:  # type: ignore[type-var]
-            for complaint in _complaints(stream, lines, reader):
+            for complaint in _complaints(stream, lines):
                 say(complaint)
                 skipped += 1
                 if stream.options.strict:
@@ -279,8 +279,9 @@ def run(stream: Stream, source: BinaryIO, reader: LineReader) -> int:
                 say(stream.unlearned)
 
 
-def _complaints(stream: Stream, lines: Iterable[bytes | None], reader: LineReader) -> Iterator[str]:
+def _complaints(stream: Stream, lines: Iterable[bytes | None]) -> Iterator[str]:
     """Take lines; yield a sentence for each that could not be read."""
+    reader = LineReader(stream.keeper)
     for number, text in enumerate(lines, start=1):
         try:
             line = reader.read(text)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 BARS = "▁▂▃▄▅▆▇█"
-WIDTH = 60  # looks that the course shows
+WIDTH = 60  # values in the line of recent values
 SECONDS = 5.0  # for a service to answer
-# An answer may be anybody's: what is larger than this is not shown.
+# Anybody may answer at an address: larger answers, names, tables and numbers are refused.
 MOST_BYTES = 10_000_000
 LONGEST = 1_000  # signs of a name, and rows of a table
 GREATEST = 1e15
-# Keys of the stats, and what each number is called.
+# Numbers among the stats by their keys, with their titles.
 COUNTS = {
     "labels": "rows with labels",
     "rows": "rows looked at",
@@ -101,19 +101,19 @@ def stats_reader(place: str, token: str) -> Callable[[], dict[str, Any]]:
 
 
 def _stats_of_service(address: str, token: str) -> dict[str, Any]:
-    """The stats of a service; its own sentence where it refuses."""
+    """The stats of a service; an error quotes its answer if it refuses."""
     from http.client import HTTPException
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
     try:
         request = Request(address)
-        if token:  # not for whoever it may be redirected to
+        if token:  # a server that it is redirected to must not get it
             request.add_unredirected_header("Authorization", f"Bearer {token}")
         try:
             answer = urlopen(request, timeout=SECONDS)
         except HTTPError as error:
-            answer = error  # an answer as well
+            answer = error  # it has a status and a body, too
         with answer:
             status, text = answer.status, answer.read(MOST_BYTES)
     except (OSError, HTTPException, ValueError) as error:
@@ -129,10 +129,10 @@ def _stats_of_service(address: str, token: str) -> dict[str, Any]:
 
 
 def _fits(content: Any, schema: Any) -> bool:
-    """Whether content is as a schema says, and of a size that can be shown.
+    """Whether content agrees with a schema, and is small enough to be shown.
 
-    A schema is the name of a kind, several of them with | between, a list with the schema of its
-    rows, or a dictionary with the schema of each key; the key "" stands for any.
+    A schema is one or more of number, text and null with | between; a list with the schema of its
+    rows; or a dictionary with the schema of each key, where the key "" stands for all keys.
     """
     if isinstance(schema, dict):
         if "" in schema and isinstance(content, dict):
@@ -161,7 +161,7 @@ SCHEMA = {
 
 
 def view(place: str, stats: dict[str, Any], course: list[float]) -> Group:
-    """One look at the stats; ``course`` has the values of earlier looks, and gets this one."""
+    """The stats as tables. ``course`` has the values of earlier calls; this one is appended."""
     from rich.console import Group
     from rich.table import Table
 
@@ -202,7 +202,7 @@ def view(place: str, stats: dict[str, Any], course: list[float]) -> Group:
 
 
 def bars(values: list[float]) -> str:
-    """A course as bars of text, from the least to the greatest.
+    """Values as bars of text.
 
     >>> bars([0.1, 0.2, 0.3])
     '▁▅█'
@@ -213,7 +213,7 @@ def bars(values: list[float]) -> str:
 
 
 def _plain(text: str) -> str:
-    r"""Text that does nothing to a terminal.
+    r"""Text without control characters and without the markup of rich.
 
     >>> print(_plain("\x1b[2Jred"))
     \x1b[2Jred
