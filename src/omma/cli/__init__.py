@@ -22,20 +22,20 @@ MOVED = "omma run moved to the package omma-study: pip install omma-study, then 
 
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
-    """Errors of usage without the usage itself, which click puts before them."""
+    """Errors of usage take one line: click would print the usage before them."""
     try:
         yield
     except click.MissingParameter as error:
-        # click lists what could be chosen below each other
+        # click writes choices below each other
         raise click.UsageError(" ".join(error.format_message().split())) from error
     except click.UsageError as error:
-        error.ctx = None  # without it click has no usage to show
+        error.ctx = None  # without a context click prints no usage
         raise
 
 
 @contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Show what the library warns of as a line, without the place in the code, and once."""
+    """Show each warning of the library once, as a line without its place in the code."""
     texts: set[str] = set()
     with warnings.catch_warnings():
         show_other = warnings.showwarning
@@ -57,10 +57,9 @@ class Commands(click.Group):
     """A group that imports a command only when it is asked for, and whose errors take one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # Before anything is printed: redirected output is cp1252 on Windows, which has no η and
-        # would end a report in the middle.
+        # Redirected output is cp1252 on Windows, which has no η: printing would fail midway.
         for stream in (sys.stdout, sys.stderr):
-            # Anything else was put there by a caller, who knows better.
+            # Another kind of stream was put there by a caller: leave it alone.
             if (
                 isinstance(stream, io.TextIOWrapper)
                 and codecs.lookup(stream.encoding).name != "utf-8"
@@ -74,7 +73,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*COMMANDS]  # not list: here that is a command, once it was called
+        return [*COMMANDS]  # list is the module omma.cli.list once that command was called
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

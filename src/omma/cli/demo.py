@@ -43,7 +43,7 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
     """  # noqa: D301
     if k > labels:
         raise click.BadParameter(f"{k} is more than the {labels} of --labels.", param_hint="--k")
-    # Before the replays, which take a while: whether there is a place for the picture.
+    # Check the file of the picture before the replays, which take a while.
     path = None if no_plot else picture_path(output, PICTURE)
 
     from rich.console import Console
@@ -87,10 +87,10 @@ def run(
     rows: int = 20_000, labels: int = 50, k: int = 3, seed: int = 0, *, progress: bool = False
 ) -> tuple[str, omma.Comparison]:
     """A sentence about the stream, and policies compared on it."""
-    # A row has 2.5 labels on average, as a tagging problem might; few labels have room for less.
+    # A row has 2.5 labels on average, as in tagging, or fewer if there are few labels.
     labels_per_row = min(2.5, labels / 2)
     eta, y = omma.datasets.long_tail(rows, labels, labels_per_row=labels_per_row, seed=seed)
-    # Other rows of the same kind: those who tune thresholds have labels before the stream begins.
+    # Other rows of the same kind, to tune thresholds on before the stream begins.
     sample = omma.datasets.long_tail(
         TUNING_ROWS, labels, labels_per_row=labels_per_row, seed=seed + 1
     )
@@ -103,7 +103,7 @@ def run(
         seeds=(None,),
         priors=PRIOR,
         checkpoints=200,
-        n_jobs=1,  # so that no run disturbs the clock of another
+        n_jobs=1,  # runs at the same time would disturb each other's clocks
         progress=progress,
     )
     label_counts = y.sum(axis=0)

@@ -267,8 +267,5 @@ async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
     return bytes(body)
 
 
-_compact = json.JSONEncoder(separators=(",", ":")).encode
-
-
 def _json(content: Any) -> bytes:
-    return _compact(content).encode()
+    return json.dumps(content, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""``omma journal check``: whether a journal is sound, and what is sound of one that is not."""
+"""``omma journal check``: whether a journal is sound; salvages a damaged one up to the damage."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
         except DamagedError as damage:
             if salvage is None:
                 raise
-            # All generations and records up to the damage are sound.
+            # All records before the damage are sound.
             learner = Follower(folder, before=damage).look()
             omma.Journal(salvage, learner).close()
             click.echo(f"{salvage} has {content_of(learner)}.")
@@ -60,15 +60,15 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
 
 
 def _left_out(path: Path, byte: int) -> str:
-    """What is lost of a file that is damaged at a byte, and how much of it could be read."""
+    """A sentence on what is lost of a file that is damaged at a byte."""
     from omma.online.journal import DamagedError, Reader
 
     if not path.exists():
         return f"{path} is missing, and whatever it had."
     try:
-        # Records behind the damage can be read, but not done again: those before them are lost.
+        # Records behind the damage can be read, but not applied: those between are lost.
         sound = sum(1 for _ in Reader(path).sound_behind(byte - 1))
-    except DamagedError:  # without its header no record can be told from noise
+    except DamagedError:  # without the header, records cannot be told from noise
         sound = 0
     size = path.stat().st_size - byte
     return f"Left out: {path} from byte {byte:,} on, {size:,} bytes with {sound:,} sound records."

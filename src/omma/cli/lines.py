@@ -91,8 +91,7 @@ class CsvLines:
         self._eta: list[int] = []
         self._y: list[int] = []
         self._audited: int | None = None
-        self._has_class_ids = False
-        self._classes: dict[str, int] = {}  # their places, by name
+        self._classes: dict[str, Any] = {}  # what each class in a column of classes says of y
 
     def read(self, text: str) -> Line | None:
         """Read a line; the first may have the names of columns."""
@@ -165,11 +164,9 @@ class CsvLines:
         word, positive = chosen[0] if chosen else "", self.options.positive
         if positive is not None and chosen and len(self._eta) == 1:
             return None if is_missing(word) else np.array([float(word == positive)])
-        # A class by its name; "yes" is one only where a class is called so.
+        # Before words such as "yes" and "NA", which may be names of classes.
         if word in self._classes:
-            place = self._classes[word]
-            # Of one label, the class is the label or another.
-            return place if self._has_class_ids else np.array([float(place == 0)])
+            return self._classes[word]
         if all(map(is_missing, chosen)):
             return None
         if self._classes and not is_number(word) and word.lower() not in TRUTHS:
@@ -177,7 +174,7 @@ class CsvLines:
             fix = "; pass --positive CLASS" if len(self._eta) == 1 else ""
             raise ValueError(f"expected a class among {classes}, got {shown(word)}{fix}")
         labels = self._numbers(self._y, cells, to_label)
-        if not self._has_class_ids:
+        if len(self._y) == len(self._eta):
             return labels
         if not labels[0].is_integer():
             raise ValueError(f"expected a whole number as class id, got {labels[0]:g}")
@@ -212,28 +209,26 @@ class CsvLines:
             options.label,
             needs_labels=False,
         )
-        self._id, self._eta, self._y = roles.id, roles.eta, roles.labels
+        self._id, self._y = roles.id, roles.labels
         if self.n_labels not in (None, len(roles.names)):
             raise ValueError(
                 f"expected {self.n_labels} columns of probabilities (--n-labels), got "
                 f"{len(roles.names)}: {shown(roles.names)}"
             )
-        places = self._choose_column(roles.names)
+        places = self._chosen_places(roles.names)
+        self._eta = [roles.eta[place] for place in places]
         self.names = tuple(roles.names[place] for place in places)
         # A column y_NAME has the labels of NAME; any other single column has classes.
         is_marked = not options.label and roles.label_names != tuple(
             names[place] for place in roles.labels
         )
         if len(roles.labels) == 1 and not is_marked and roles.label_names != roles.names:
-            # One column of classes, called as the columns are, with or without what these start
-            # with. Of one column of probabilities, its class is the label.
+            # One column of classes, which have the names of the columns of probabilities, with or
+            # without their common prefix. For a single label, they say whether it is true.
+            is_one_label = len(places) == 1
             for classes in (without_prefix(roles.names), roles.names):
-                self._classes |= {name: place for place, name in enumerate(classes)}
-            if len(places) == 1:
-                self._classes = {
-                    name: int(place != places[0]) for name, place in self._classes.items()
-                }
-            self._has_class_ids = len(places) > 1
+                for place, name in enumerate(classes):
+                    self._classes[name] = np.array([place == places[0]]) if is_one_label else place
         elif roles.labels:
             self._y = self._paired_labels(roles.names, roles.label_names, places)
         self._titles = [shown(name) for name in names]
@@ -254,29 +249,21 @@ class CsvLines:
     def _number_columns(self, width: int) -> None:
         """Columns without names: probabilities, then as many labels or one class id."""
         m = self.n_labels or width
-        over = width - m
+        over = width - m  # columns of labels
         if over not in (0, 1, m):
             raise WrongColumnError(
                 width,
                 f"expected {m} columns of probabilities (--n-labels), then {m} of labels, one of "
                 f"class ids or none, got {width}",
             )
-        self._eta = list(range(m))
-        places = self._choose_column(tuple(map(str, range(m))))
-        if over == m and m > 1:
-            self._y = [m + place for place in places]
-        else:
-            self._y = list(range(m, width))
-            self._has_class_ids = over == 1 and len(places) > 1
+        self._eta = places = self._chosen_places(tuple(map(str, range(m))))
+        self._y = [m + place for place in places] if over == m else [*range(m, width)]
         self._titles = [f"number {place}" for place in range(width)]
 
-    def _choose_column(self, names: Names) -> list[int]:
-        """Leave only the column of probabilities that was asked for; places among all of them."""
-        if self.options.column is None:
-            return list(range(len(self._eta)))
-        place = find_column(STREAM, names, self.options.column)
-        self._eta = [self._eta[place]]
-        return [place]
+    def _chosen_places(self, names: Names) -> list[int]:
+        """The places of the columns of probabilities to take, among all of them."""
+        column = self.options.column
+        return [*range(len(names))] if column is None else [find_column(STREAM, names, column)]
 
 
 class LineReader:

@@ -44,7 +44,7 @@ def command(kind: str, as_json: bool) -> None:
     *first, last = rows[0]
     for name in first:
         table.add_column(name, no_wrap=True)
-    table.add_column(last, overflow="fold")  # goes on below where the terminal has no room
+    table.add_column(last, overflow="fold")  # wraps where the terminal has no room
     words: dict[Any, str] = {True: "yes", False: "no"}
     for row in rows:
         table.add_row(*(Text(words.get(cell) or cell) for cell in row.values()))
@@ -58,7 +58,7 @@ def metrics() -> Rows:
         metric = omma.metric(name)
         task = "binary" if metric.binary else "multiclass" if metric.multiclass else "multilabel"
         average, _, rate = name.partition("_")
-        # Of an average over labels, the name of the rate says more than its formula.
+        # For an average over labels, the name of the rate says more than a formula.
         averages = {
             "macro": f"mean over labels of {rate}",
             "micro": f"{rate} of counts over all labels",

@@ -31,7 +31,7 @@ svg { max-width: 100% } svg text { font-size: 12px; fill: currentColor }
 """
 
 
-# Options of the study's own report are unknown here, and get the sentence that it moved.
+# Unknown options may be those of the study's report: they get the sentence that it moved.
 @click.command("report", context_settings={"ignore_unknown_options": True})
 @click.argument("places", metavar="JOURNAL", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
@@ -65,7 +65,7 @@ def command(places: tuple[Path, ...], form: str, output: Path | None) -> None:
 
 
 def page(folder: Path) -> str:
-    """The page, whole, with nothing loaded from elsewhere."""
+    """The page about a journal; it loads nothing from elsewhere."""
     from omma.online.journal import Follower
 
     recent, course = RecentStats(), list[tuple[float, float]]()
@@ -73,7 +73,7 @@ def page(folder: Path) -> str:
     def note(learner: omma.OnlineClassifier) -> None:
         recent.note(learner)
         rows = learner.state.truth.rows
-        # One point for each number of labelled rows: decisions alone change no value.
+        # A point for each number of labelled rows: decisions alone do not change the value.
         if learner.metric is not None and rows > 0 and (not course or rows > course[-1][0]):
             course.append((rows, float(learner.metric.value(learner.counts))))
 
@@ -113,7 +113,7 @@ def page(folder: Path) -> str:
 
 
 def _labels(learner: omma.OnlineClassifier) -> list[tuple[Any, ...]]:
-    """A row for each label: its counts, precision, recall, and threshold without a budget."""
+    """A row for each label: counts, precision, recall, and without a budget its threshold."""
     counts, m = learner.counts, min(MOST_LABELS, learner.n_labels)
     columns: list[Any] = [learner.names or [*map(str, range(m))]]
     columns += [counts.positive.tolist(), counts.predicted.tolist(), counts.tp.tolist()]
@@ -126,7 +126,7 @@ def _labels(learner: omma.OnlineClassifier) -> list[tuple[Any, ...]]:
 
 
 def _curve(course: list[tuple[float, float]]) -> str:
-    """The metric so far, as a line in SVG."""
+    """The value of the metric over time as a line in SVG."""
     points = [*course[:: max(1, len(course) // POINTS)], course[-1]]
     first, last = points[0][0], points[-1][0]
     low, high = min(value for _, value in points), max(value for _, value in points)

@@ -99,10 +99,10 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
         service = Service(keeper)
         with _bound(options.host, options.port) as listening:
             warm_up(sample)
-            listening.listen()  # who reads that it listens may connect at once
+            listening.listen()  # before the message: clients may connect as soon as they see it
             host, (address, port) = options.host, listening.getsockname()[:2]
             say(f"Listening on http://{f'[{host}]' if ':' in host else host}:{port}")
-            # Pages in a browser on this machine reach a local server, too: names keep them out.
+            # Web pages in a browser on this machine can reach it, too: names of hosts exclude them.
             is_local = ip_address(address).is_loopback
             if not is_local and not options.token:
                 say(
@@ -138,16 +138,16 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """End the process as an exception does, so that the journal is closed.
+    """End the process by an exception, so that the journal is closed.
 
-    uvicorn finishes requests at a signal, and then raises it again.
+    At a signal, uvicorn finishes open requests and then raises the signal again.
     """
-    signal.signal(number, signal.SIG_IGN)  # a second one must not interrupt the closing
+    signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the closing
     raise SystemExit(0)
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket at this address, which nobody else may take; it does not listen yet."""
+    """A socket that is bound to this address, and does not listen yet."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -155,7 +155,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, kind, protocol)
     except (socket.gaierror, OverflowError) as error:
         raise click.BadParameter(f"'{host}:{port}' is no address.", param_hint="--host") from error
-    # Else the address could not be taken again for a minute after the server has stopped.
+    # Without this, the address could not be used for a minute after the server has stopped.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)

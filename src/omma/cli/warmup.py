@@ -15,7 +15,7 @@ import click
 import omma
 from omma.cli.options import say, work
 
-ROWS, LABELS = 12, 4  # of the small stream that every policy runs over
+ROWS, LABELS = 12, 4  # of the small stream that every policy runs on
 COMMON = ("macro_f1", "micro_f1")  # without --all
 
 
@@ -59,19 +59,19 @@ def command(everything: bool) -> None:
 
 
 def run_all_ways(policy: Any, with_certificate: bool) -> None:
-    """Replays, single rows and batches of a policy, dense and sparse; so all is compiled."""
+    """Run replays, single rows and batches of a policy, dense and sparse, which compiles all."""
     metric = policy.objective or "macro_f1"  # what judges a fixed rule
     for layout, kind in product(("dense", "sparse"), ("float64", "float32")):
         eta, y = sample(policy, layout, kind)
         omma.replay(policy, eta, y, metric=metric)
-        if not isinstance(policy, omma.Greedy):  # which has no rule for a batch of rows
+        if not isinstance(policy, omma.Greedy):  # it has no rule for a batch of rows
             omma.step(policy, policy.init(eta.shape[1]), eta, y)
         if kind == "float64":
             learner = omma.OnlineClassifier(policy, n_labels=eta.shape[1])
             first = 0 if layout == "dense" else slice(0, 1)
             learner.predict(eta[first])
             learner.update(y[first])
-            learner.rule  # noqa: B018 — works out the rule, which is a kernel of its own
+            learner.rule  # noqa: B018 — the rule has a kernel of its own
         if kind == "float64" and with_certificate and isinstance(policy, omma.OMMA):
             try:
                 omma.replay(policy, eta, y, gap=True)
@@ -96,7 +96,7 @@ def policies(everything: bool) -> Iterator[Any]:
 
 
 def sample(policy: Any, layout: str, kind: str = "float64") -> tuple[Any, Any]:
-    """A small stream that a policy can run over."""
+    """A small stream that a policy can run on."""
     import numpy as np
     from scipy import sparse
 
