@@ -563,7 +563,10 @@ def test_up_to_so_many_labels_a_row(run):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--metric", "macro_f1@2", "--at-most", "2"), "Pass -k (exactly N labels) or --at-most"),
+        (
+            ("--metric", "macro_f1@2", "--at-most", "2"),
+            "pass -k (exactly N labels) or --at-most (up",
+        ),
         (("--metric", "multiclass_gmean", "--at-most", "2"), "a metric of one class a row"),
         (("--metric", "f1", "--at-most", "2"), "a metric of one label"),
         (

@@ -38,10 +38,6 @@ HINDSIGHT = {"tuned": "Tuned on these rows*", "offline_fw": "Offline-FW on these
 FOLDS = 5
 VALUES = 4  # columns of the table of rules that have scores and their intervals
 MOST, LEAST = 10, 5  # labels in the table: those that gain most, and those that gain least
-CROSS_FITTED = (
-    "each row was decided by a rule made without it; intervals are from a bootstrap over rows, "
-    "corrected for choosing the best."
-)
 
 
 # Checks of the data.
@@ -464,7 +460,7 @@ def _show_choice(choice: omma.Choice, console: Console, *, with_labels: bool) ->
         entries = tuple(line[columns] for line in choice.table.entries)
         part = choice.table.columns[columns]
         console.print(replace(choice.table, columns=part, entries=entries, notes=()))
-    console.print(f"{choice.metric} in %, {choice.how}: {CROSS_FITTED}")
+    console.print(choice.note.partition(" stream:")[0])  # the column that is left out
     for note in choice.notes:
         console.print(note, soft_wrap=True)
     gains = choice.best.name != SIMPLE  # the simple rule gains nothing over itself

@@ -111,9 +111,10 @@ class Connections:
             self.close(oldest)
             transport.abort()
 
-    def close(self, client: Client) -> None:
-        """Forget a connection that is closed."""
-        self._transports.pop(client, None)
+    def close(self, client: Client | None) -> None:
+        """Forget a connection that is closed; None is one that was never open."""
+        if client in self._transports:
+            del self._transports[client]
         if client in self._idle:
             self._idle.pop(client).cancel()
 
@@ -123,8 +124,7 @@ class Connections:
     def _end(self, client: Client) -> None:
         transport = self._transports[client]
         transport.close()  # when the client has read what was sent
-        loop = asyncio.get_running_loop()
-        self._idle[client] = loop.call_later(LINGER, transport.abort)
+        self._idle[client] = asyncio.get_running_loop().call_later(LINGER, transport.abort)
 
     def protocol(self) -> type[asyncio.Protocol]:
         """The HTTP protocol of uvicorn, which here tells this object of its connections."""
@@ -134,18 +134,15 @@ class Connections:
         base: Any = AutoHTTPProtocol  # httptools or h11, whichever is installed
 
         class TrackedProtocol(base):  # type: ignore[misc]
-            peer: Client | None = None
-
             def connection_made(self, transport: asyncio.Transport) -> None:
                 super().connection_made(transport)
-                name = transport.get_extra_info("peername")
-                if name:  # None if the client has gone already
-                    self.peer = (str(name[0]), int(name[1]))
+                name = transport.get_extra_info("peername")  # None if the client has gone already
+                self.peer = name and name[:2]  # address and port; IPv6 has more parts
+                if self.peer:
                     connections.open(self.peer, transport)
 
             def connection_lost(self, error: Exception | None) -> None:
-                if self.peer is not None:
-                    connections.close(self.peer)
+                connections.close(self.peer)
                 super().connection_lost(error)
 
         return TrackedProtocol

@@ -31,6 +31,11 @@ OPTIONS["id_column"] = "id"
 VALUE = rf"\b({'|'.join(OPTIONS)})='([^']*)'"
 AS_OPTIONS = (
     (r" of (replay|choose|predict) ha(ve|s) ", r" ha\2 "),
+    (
+        r"omma takes k \(exactly k .*",
+        "pass -k (exactly N labels) or --at-most (up to N labels), not both",
+    ),
+    (r"at_most of omma must be None for (\w+), ", r"\1 takes no budget, as it is "),
     (r"use at_most=(\d+) in place of", r"pass --at-most \1 in place of"),
     (r" \(this is said once\)", ""),
     (r": use omma\.metrics\.smoothed\(.*\), or omma\.Auto", "; that of Auto is not"),
@@ -220,6 +225,7 @@ def read_metric(text: str, k: int | None, at_most: int | None) -> BudgetedMetric
     """A metric with its budget: the number after an @, else ``k``, else the metric's own."""
     from omma.comparison.protocol import BudgetedMetric
     from omma.metrics.target import Target
+    from omma.policies.base import check_at_most
 
     with usage("--metric"):
         metric, own = omma.metrics.read_target(text)
@@ -234,16 +240,8 @@ def read_metric(text: str, k: int | None, at_most: int | None) -> BudgetedMetric
             f"{metric.name} is for one class a row, so k must be 1, got {budget}.",
             param_hint="-k",
         )
-    if at_most is not None:
-        if metric.multiclass or metric.binary or metric.needs_matrix:
-            kind = "one label" if metric.binary else "one class a row"
-            raise click.BadParameter(
-                f"{metric.name} is a metric of {kind} and takes no budget.", param_hint="--at-most"
-            )
-        if budget is not None:
-            raise click.UsageError(
-                "Pass -k (exactly N labels) or --at-most (up to N labels), not both."
-            )
+    with usage("--at-most"):
+        check_at_most("omma", metric, budget, at_most)
     # Metrics of one class a row have a budget of 1, which their names leave out.
     if metric.multiclass:
         return BudgetedMetric(metric.name, metric, 1)

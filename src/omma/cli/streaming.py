@@ -8,8 +8,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from types import FrameType
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, NoReturn, TextIO
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,16 +26,8 @@ SKIPPED = 3  # the code of a stream with lines that could not be read
 PATIENCE = 1_000  # rows without any label before ``unlearned`` is said
 
 
-class StoppedError(Exception):
-    """A signal asked to stop; ``code`` is the exit code of the process."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.code = 128 + number  # as shells expect it of a process that a signal ended
-
-
 def until_stopped(lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
-    """The lines; SIGINT and SIGTERM raise ``StoppedError``, but only while waiting for a line.
+    """The lines; SIGINT and SIGTERM end the command, but only while it waits for a line.
 
     So a state that is saved afterwards has each row as a whole or not at all.
     """
@@ -44,7 +37,12 @@ def until_stopped(lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
     def note(number: int, frame: FrameType | None) -> None:
         numbers.append(number)
         if is_waiting:
-            raise StoppedError(number)
+            stop(number)
+
+    def stop(number: int) -> NoReturn:
+        say(f"Stopped by {signal.Signals(number).name}.")
+        # As shells expect it of a process that a signal ended.
+        raise click.exceptions.Exit(128 + number)
 
     # Python lets only the main thread handle signals.
     is_main = threading.current_thread() is threading.main_thread()
@@ -52,7 +50,7 @@ def until_stopped(lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
         while True:
             is_waiting = True
             if numbers:
-                raise StoppedError(numbers[0])
+                stop(numbers[0])
             try:
                 line = next(lines)
             except StopIteration:
@@ -261,9 +259,6 @@ def run(stream: Stream, source: BinaryIO) -> int:
                 if stream.options.strict:
                     return 1
         return SKIPPED if skipped else 0
-    except StoppedError as stopped:
-        say(f"{stopped}".capitalize() + ".")
-        return stopped.code
     except BrokenPipeError:
         # The reader has gone: what Python still flushes at its end must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
