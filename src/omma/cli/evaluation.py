@@ -335,9 +335,10 @@ def _draw(results: Results) -> Any:
     assert comparison is not None  # --plot needs --labels
     cells = [comparison.cell(*names) for names in product(results.titles, comparison.metrics)]
     if not any(cell.supported for cell in cells):
-        policy, metric, reason = cells[0].policy, cells[0].metric, cells[0].reason
+        first = cells[0]
         raise ValueError(
-            f"--plot has nothing to draw: no policy ran; {policy} by {metric}: {reason}"
+            f"--plot has nothing to draw: no policy ran; {first.policy} by {first.metric}: "
+            f"{first.reason}"
         )
     if not results.choices:
         return comparison.plot(everything=True)
@@ -455,11 +456,10 @@ def _show_choice(choice: omma.Choice, console: Console, *, with_labels: bool) ->
         console.print(f"Not distinguishable on this data: {titles}.")
     # Scores and limits side by side are too wide for a terminal. The column between them, scores
     # online, is part of the table of policies.
-    parts = [slice(VALUES), slice(VALUES + 1, None)]
-    for columns in parts if choice.best.limits else parts[:1]:
-        entries = tuple(line[columns] for line in choice.table.entries)
-        part = choice.table.columns[columns]
-        console.print(replace(choice.table, columns=part, entries=entries, notes=()))
+    rules, parts = choice.table, [slice(VALUES), slice(VALUES + 1, None)]
+    for part in parts if choice.best.limits else parts[:1]:
+        entries = tuple(line[part] for line in rules.entries)
+        console.print(replace(rules, columns=rules.columns[part], entries=entries, notes=()))
     console.print(choice.note.partition(" stream:")[0])  # the column that is left out
     for note in choice.notes:
         console.print(note, soft_wrap=True)
