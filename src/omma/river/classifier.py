@@ -1,11 +1,11 @@
-"""A river classifier that decides by the metric it is judged by."""
+"""A river classifier whose decisions maximize a metric."""
 
 from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,16 @@ from omma.river.metric import (
 )
 from omma.river.waiting import WaitingRows
 
-# A decision of the policy; indicators of labels that the model itself predicts; those predicted.
-Hedged = tuple[Decision, NDArray[np.int8], NDArray[np.int8]]
+
+class HedgedDecision(NamedTuple):
+    """A row's decision, which waits for its labels: one of two, the policy's and the model's own.
+
+    All are indicators of the labels met so far. The policy's also has the probabilities.
+    """
+
+    tuned: Decision
+    own: NDArray[np.int8]
+    predicted: NDArray[np.int8]
 
 
 class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
@@ -112,7 +120,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     """
 
     def __new__(cls, model: Any = None, *_: Any, **__: Any) -> Any:
-        """Make what suits the model, as river tells apart the two kinds of classifier by type."""
+        """Make the subclass for the model: river distinguishes its classifiers by their type."""
         if cls is MetricClassifier:
             cls = MultiLabelMetricClassifier if is_multi(model) else SingleLabelMetricClassifier
         return super().__new__(cls)
@@ -148,7 +156,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         self._metric = find_metric(metric)
         self._binary = self._metric.binary
         refuse_for_streams("MetricClassifier", self._metric)
-        # The model stays as it came: river clones by these parameters. All else is made here.
+        # Parameters stay as they came, as river clones by them. Everything else is made here.
         self._growing = GrowingCounts(self._policy())
         self._waiting = WaitingRows(max_pending)
         policy = self._growing.policy
@@ -200,7 +208,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
 
     @property
     def limits(self) -> tuple[LimitStatus, ...]:
-        """How the limits of `subject_to` stand: value so far, price, and whether they hold."""
+        """The status of each limit of `subject_to`: value so far, price, and whether it holds."""
         return self._growing.limits
 
     def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
@@ -267,26 +275,25 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
             self._waiting.drop(waiting[0])
         if decision is None:
             return
-        tuned, own, predicted = decision
-        growing = self._growing
+        growing, tuned = self._growing, decision.tuned
         growing.count(tuned, true, weight)
         if self._hedge is not None:
-            own, chosen, predicted = map(growing.widened, (own, tuned.prediction, predicted))
-            self._hedge.count((growing.indicators(true), own, chosen, predicted), weight)
+            row = (growing.indicators(true), decision.own, tuned.prediction, decision.predicted)
+            self._hedge.count(tuple(map(growing.widened, row)), weight)
 
-    def _hedged(self, eta: dict[Hashable, float], own: Collection[Hashable]) -> Hedged:
-        """Decide a row, of which the model itself predicts ``own``."""
+    def _hedged(self, eta: dict[Hashable, float], own: Collection[Hashable]) -> HedgedDecision:
+        """Decide a row, of which the model itself predicts the labels ``own``."""
         tuned, by_model = self._growing.decide(eta), self._growing.indicators(own)
         follows_tuned = self._hedge is None or self._hedge.tuned
-        return tuned, by_model, tuned.prediction if follows_tuned else by_model
+        return HedgedDecision(tuned, by_model, tuned.prediction if follows_tuned else by_model)
 
     @abstractmethod
     def _policy(self) -> OMMA | Auto:
-        """The policy that decides; refuses models and options of the other kind."""
+        """The policy that decides; refuses models and options that do not go with it."""
 
     @abstractmethod
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Hedged | None]:
-        """The prediction as river has it, and the decision to count; None without any label."""
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision | None]:
+        """The prediction in river's form, and the decision to count; None without any label."""
 
     @abstractmethod
     def _true(self, y: Any) -> Collection[Hashable]:
@@ -323,22 +330,22 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
             )
         return auto_or_omma(self, self.metric, None if self._binary else 1, None)
 
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Hedged | None]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision | None]:
         eta = self.predict_proba_one(x, **kwargs)
         if not eta:
             return None, None
         likeliest = max(eta, key=eta.__getitem__)
         if not self._binary:
             decision = self._hedged(eta, (likeliest,))
-            return self.labels[int(decision[-1].argmax())], decision
+            return self.labels[int(decision.predicted.argmax())], decision
         positive = self.pos_val
         own = (positive,) if likeliest == positive else ()
         decision = self._hedged({positive: eta.get(positive, 0.0)}, own)
-        if decision[-1].any():
+        if decision.predicted.any():
             return positive, decision
         if not own:
             return likeliest, decision
-        # The model says yes, and the policy no: the likeliest of the other classes.
+        # The model predicts the positive class and the policy does not: the likeliest other class.
         others = [label for label in eta if label != positive]
         return max(others, key=eta.__getitem__, default=not positive), decision
 
@@ -381,7 +388,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
         check_at_most("MetricClassifier", metric, self.k, self.at_most)
         return auto_or_omma(self, metric, self.k, self.at_most)
 
-    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, Hedged | None]:
+    def _decide(self, x: Any, kwargs: dict[str, Any]) -> tuple[Any, HedgedDecision | None]:
         eta = {
             label: _probability(label, of_label)
             for label, of_label in self.predict_proba_one(x, **kwargs).items()
@@ -389,11 +396,11 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
         if not eta:
             return {}, None
         decision = self._hedged(eta, self._own(eta))
-        predicted = decision[-1].astype(bool).tolist()
+        predicted = decision.predicted.astype(bool).tolist()
         return dict(zip(self.labels, predicted, strict=True)), decision
 
     def _own(self, eta: dict[Hashable, float]) -> list[Hashable]:
-        """What the model would predict: the likeliest k, or what is likelier than not."""
+        """What the model would predict: the most probable k, or all labels above one half."""
         most = self.at_most if self.k is None else self.k
         likely = [label for label in eta if self.k is not None or eta[label] > 0.5]
         if most is None or len(likely) <= most:
@@ -413,7 +420,7 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
 
 
 def _probability(label: Hashable, eta: dict[Any, float]) -> float:
-    """The probability that a label is there; zero where the model has not seen the label."""
+    """The probability that a label is True; zero if the model has not seen the label."""
     if eta and True not in eta and False not in eta:
         raise ValueError(
             "MetricClassifier needs labels that are True or False, got the values "
@@ -428,7 +435,7 @@ def _takes_weights(model: Any) -> bool:
     return "w" in parameters or inspect.Parameter.VAR_KEYWORD in kinds
 
 
-# What tools show, and what river's checks read: the parameters, not those of __new__.
+# Tools and river's checks read the signature: show the parameters, not those of __new__.
 MetricClassifier.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
     list(inspect.signature(MetricClassifier.__init__).parameters.values())[1:]
 )

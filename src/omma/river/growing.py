@@ -1,4 +1,4 @@
-"""The counts of a policy over labels that turn up while the stream runs."""
+"""The counts of a policy over labels that appear while the stream runs."""
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
@@ -16,15 +16,15 @@ from omma.policies import OMMA, Auto
 from omma.state import State
 from omma.state_parts import Prices
 
-NOISE = 1e-9  # by how much a probability may exceed one, for rounding
+NOISE = 1e-9  # a probability may exceed one by this much, from rounding
 
 
 class GrowingCounts:
-    """Decides and counts rows whose labels are names. Its size goes with the number of labels.
+    """Decides and counts rows whose labels are names; memory grows with the number of labels.
 
-    A label that turns up late was absent from, and not predicted in, the rows before it: that is
-    what zeros say, and so it joins with zeros. Only the steps by which calibration learns of single
-    labels depend on how many there are, and so on when one joined.
+    A new label was absent from the rows before it, and was not predicted in them. So it starts with
+    counts of zero. Only the step sizes of the calibration of single labels depend on the number of
+    labels, and so on when a label appeared.
 
     >>> counts = GrowingCounts(OMMA("macro_f1"))
     >>> decision = counts.decide({"cat": 0.9, "dog": 0.2})
@@ -39,7 +39,7 @@ class GrowingCounts:
 
     def __init__(self, policy: OMMA | Auto) -> None:
         self.policy = policy
-        self.labels: tuple[Hashable, ...] = ()  # all met so far, in the order of the counts
+        self.labels: tuple[Hashable, ...] = ()  # met so far, in the order of the counts
         self._ids: dict[Hashable, int] = {}
         self._state = State.start(replace(policy, subject_to=None).plan(0), 0)
         self._engine: Engine | None = None  # of the present labels
@@ -54,7 +54,7 @@ class GrowingCounts:
             check_limits(type(policy).__name__, limits, len(self._ids) + (k or 1), low, high)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None}  # made again where it is needed
+        return {**self.__dict__, "_engine": None}  # made again for the next row
 
     @property
     def counts(self) -> Counts | None:
@@ -63,12 +63,12 @@ class GrowingCounts:
 
     @property
     def limits(self) -> tuple[LimitStatus, ...]:
-        """How the limits of the policy stand; none before the first label."""
+        """The status of the limits of the policy; none before the first label."""
         return limit_statuses(self._named.limits, self._state) if self._ids else ()
 
     @property
     def _named(self) -> OMMA | Auto:
-        """The policy, where its limits are about labels at their places."""
+        """The policy, with limits that refer to labels by their position."""
         named: Any = self.policy.for_names(tuple(map(str, self._ids)))
         return named  # type: ignore[no-any-return]
 
@@ -84,7 +84,7 @@ class GrowingCounts:
             self._state, self._engine = self._state.widened(len(self._ids)), None
 
     def _running(self) -> Engine:
-        """What runs single rows, kept as long as no new label turns up."""
+        """The engine for the present labels."""
         if self._engine is None:
             self._engine = self._named.engine(self._state)
         return self._engine

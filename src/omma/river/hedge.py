@@ -1,4 +1,4 @@
-"""Which decisions are better to go on with: the model's own, or the tuned ones."""
+"""Whether to follow the model's own decisions or the tuned ones."""
 
 import math
 
@@ -10,11 +10,11 @@ from omma.metrics import Metric
 from omma.metrics.scoring import value_with
 
 HALF_LIFE = 1000  # rows after which a decision counts half
-WAIT = 100  # first rows that are decided as the model does: nobody knows much yet
+WAIT = 100  # the first rows, which are decided as the model does: too few to compare anything
 EVERY = 200  # rows between two comparisons, of which the first is after WAIT
-SURE = 3.0  # standard errors by which tuned decisions must be better, to be followed
+SURE = 3.0  # standard errors by which tuned decisions must be better before they are followed
 SPOILED = 0.5  # weight of what tuned decisions would cost if the model became perfect
-BEHIND = 0.005  # by how much of the metric predictions may fall behind the model's own decisions
+BEHIND = 0.005  # how much lower the metric of predictions may be than that of the model alone
 DECAY = 0.5 ** (EVERY / HALF_LIFE)
 
 OWN, TUNED, PREDICTED = range(3)  # the model's decisions, the policy's, and those predicted
@@ -22,30 +22,30 @@ TP, CELL_PREDICTED, CELL_POSITIVE = range(3)
 
 Floats = NDArray[np.float64]
 # Indicators of true labels, of the model's decisions, of the policy's, and of those predicted.
-Row = tuple[NDArray[np.int8], NDArray[np.int8], NDArray[np.int8], NDArray[np.int8]]
+Row = tuple[NDArray[np.int8], ...]
 
 
 class Hedge:
-    """Says whether tuned decisions are better to go on with than the model's own.
+    """Says whether to follow the policy's tuned decisions or the model's own.
 
-    A stream that changes, or a model that starts untrained, can make the tuned decisions the worse
-    ones for a while. Both ways are counted on every row whose label comes, with a half-life of
-    ``HALF_LIFE`` rows. Followed is the way by which the metric over the whole stream would be
-    higher, if as many rows as so far came after it, decided as that way did lately. Predictions
-    made before are a part of it, as decisions of two kinds can be worse together than either alone.
+    While a stream changes, or while the model is hardly trained, tuned decisions can be worse than
+    the model's own. Both are counted on every labelled row, with a half-life of ``HALF_LIFE`` rows.
+    The hedge supposes that as many rows follow as there were so far, decided as well as lately, and
+    follows the decisions that would then have the higher metric over the whole stream. That
+    includes the predictions so far: decisions of two kinds can be worse together than either alone.
 
     The first ``WAIT`` rows are decided as the model does. After them, tuned decisions are followed
     if all of this holds:
 
-    - They are better by ``SURE`` standard errors: what the metric would lose if so many labels more
-      were wrong as the root of how many the two ways decide differently.
+    - They are better by ``SURE`` standard errors. The error is the loss of the metric if √d more
+      labels were wrong, where d is the number of labels that the two decide differently.
     - They are better by ``SPOILED`` times what they would cost if the model were right from then
       on: thousands of false alarms are better than nothing only while the model knows nothing.
-    - For metrics of recalls alone, such as the G-mean, they are better than guessing. Guesses make
-      half of it where a model that always says yes makes nothing, but such a model has the better
-      share of hits once rows of the other class come more often.
-    - Predictions have not fallen behind the model's own decisions on all rows, or going on with
-      tuned ones would surely make up for it.
+    - For metrics of recalls alone, such as the G-mean, they are better than guessing. Guesses reach
+      half of it where a model that always predicts one class reaches nothing. But such a model has
+      more hits once rows of its class come more often.
+    - Predictions have not fallen behind the model's own decisions on all rows, or following tuned
+      decisions would surely make up for it.
 
     >>> import numpy as np
     >>> import omma
@@ -63,25 +63,34 @@ class Hedge:
         self.tuned = False
         self._of_recalls = of_recalls(metric)
         self._rows = 0
-        # Rows that are not in the cells yet: indicators of true labels and of each way, and weight.
-        self._block: list[tuple[Row, float]] = []
-        # Of each way the three cells of each label: on all rows, and on late ones, which fade.
+        # Three cells for each label and each kind of decision: of all rows, and of recent rows,
+        # which count less and less.
         self._all = np.zeros((3, 3, 0))
         self._late = np.zeros((3, 3, 0))
         self._all_weight = self._late_weight = 0.0
         self._late_differ = 0.0  # squared weights of labels that were decided differently
 
     def count(self, row: Row, weight: float) -> None:
-        """Count a row: its labels, those that either way would predict, and those predicted.
+        """Count a row: its labels, the model's decisions, the tuned ones, and those predicted.
 
-        All are indicators of the labels met so far; from call to call there may be more of them.
+        All are indicators of the labels met so far; later rows may have more labels.
         """
-        if len(row[0]) > self._all.shape[2]:
-            self._fold(len(row[0]))
-        self._block.append((row, weight))
+        true, *decisions = row
+        decided = np.array(decisions, dtype=np.float64)
+        self._make_room(len(true))
+        cells = np.empty((3, 3, len(true)))
+        cells[:, TP] = decided * true
+        cells[:, CELL_PREDICTED] = decided
+        cells[:, CELL_POSITIVE] = true
+        self._all += weight * cells
+        self._late += weight * cells
+        self._all_weight += weight
+        self._late_weight += weight
+        # How many labels are decided differently: the larger of what either predicts alone.
+        own, tuned = decided[OWN], decided[TUNED]
+        self._late_differ += weight**2 * (max(own.sum(), tuned.sum()) - own @ tuned)
         self._rows += 1
         if self._rows % EVERY == WAIT:
-            self._fold(len(row[0]))
             if self._late_weight > 0.0:
                 self._compare()
             self._late *= DECAY
@@ -90,40 +99,25 @@ class Hedge:
 
     def counts(self, m: int) -> Counts:
         """True labels against predictions, on all rows so far, of m labels."""
-        self._fold(m)
+        self._make_room(m)
         tp, predicted, positive = self._all[PREDICTED].copy()
         return Counts(tp, predicted, positive, self._all_weight)
 
-    def _fold(self, m: int) -> None:
-        """Add the rows since the last time to the cells, and make room for m labels."""
-        if self._block:
-            table = np.array([row for row, _ in self._block], dtype=np.float64)
-            weights = np.array([weight for _, weight in self._block])
-            true, decided = table[:, 0], table[:, 1:]
-            weighted = weights[:, np.newaxis, np.newaxis] * decided
-            tp = (weighted * true[:, np.newaxis]).sum(axis=0)
-            cells = np.stack((tp, weighted.sum(axis=0), np.tile(weights @ true, (3, 1))), axis=1)
-            self._all += cells
-            self._late += cells
-            self._all_weight += weights.sum()
-            self._late_weight += weights.sum()
-            # Labels that only one of the two ways predicts, the larger of both.
-            own, tuned = decided[:, OWN], decided[:, TUNED]
-            differ = np.maximum(own.sum(axis=1), tuned.sum(axis=1)) - (own * tuned).sum(axis=1)
-            self._late_differ += float(weights**2 @ differ)
-            self._block = []
-        room = np.zeros((3, 3, max(0, m - self._all.shape[2])))  # no row before had these labels
-        self._all, self._late = (
-            np.concatenate((cells, room), axis=2) for cells in (self._all, self._late)
-        )
+    def _make_room(self, m: int) -> None:
+        """Make room for m labels; no row before had the new ones."""
+        missing = m - self._all.shape[2]
+        if missing > 0:
+            room = np.zeros((3, 3, missing))
+            self._all = np.concatenate((self._all, room), axis=2)
+            self._late = np.concatenate((self._late, room), axis=2)
 
     def _compare(self) -> None:
-        """Compare what is to come; the way that is followed stays so where both are as good."""
+        """Compare both on the rows to come; of equally good ones, the present one is followed."""
         rows = self._all_weight
         ways = [self._ahead(PREDICTED, OWN), self._ahead(PREDICTED, TUNED)]
         own, tuned = (self._value(way, 2.0 * rows) for way in ways)
         gain = tuned - own
-        # To begin with tuned decisions takes more than to go on with them.
+        # To start following tuned decisions takes more than to continue.
         better = gain >= 0.0 if self.tuned else gain > SURE * self._error(ways[TUNED], tuned)
         better = better and (not self._of_recalls or self._skilled())
         if better:
@@ -134,7 +128,7 @@ class Hedge:
         self.tuned = better
 
     def _ahead(self, way: int, lately: int) -> Floats:
-        """Cells of a way so far, and of as many rows to come, decided as a way did lately."""
+        """Cells of ``way`` so far, plus as many rows to come, decided as by ``lately`` of late."""
         rows = self._all_weight / self._late_weight
         cells: Floats = self._all[way] + rows * self._late[lately]
         return cells
@@ -151,7 +145,7 @@ class Hedge:
         return max(own, 0.5 * flips / float(labels))  # and no less than that of accuracy
 
     def _skilled(self) -> bool:
-        """Whether tuned decisions hit more than they raise alarms, of late; to begin, surely so."""
+        """Whether tuned decisions had more hits than alarms of late, surely if not yet followed."""
         tp, predicted, positive = self._late[TUNED]
         both = (positive > 0.0) & (positive < self._late_weight)
         if not both.any():
@@ -164,11 +158,10 @@ class Hedge:
         return float((hits - alarms).mean()) > (0.0 if self.tuned else SURE * error)
 
     def _behind(self) -> bool:
-        """Whether predictions are worth less than the model's own decisions on all rows.
+        """Whether predictions have a lower metric on all rows than the model's own decisions.
 
-        They are not, where going on with tuned decisions would surely make good what was lost: a
-        few rows can spoil a metric of rare labels, and must not rule out for ever what is far
-        better.
+        It does not count if tuned decisions would surely make up for it: a few bad rows can spoil a
+        metric of rare labels, and must not rule out much better decisions for ever.
         """
         rows = self._all_weight
         predicted, own = (self._value(self._all[way], rows) for way in (PREDICTED, OWN))

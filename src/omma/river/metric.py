@@ -1,4 +1,4 @@
-"""Any metric of omma as a metric of river, and what models and labels it goes with."""
+"""Any metric of omma as a metric of river, and the models and labels that it takes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from omma.metrics.base import OF_CLASSES
 from omma.metrics.names import MetricName
 from omma.metrics.scoring import value_with
 
-TP, PREDICTED, POSITIVE, LISTED = range(4)  # LISTED counts the rows that speak of a label
-USUAL = frozenset({bool, int, str})  # types of labels; to ask for others takes a while
+TP, PREDICTED, POSITIVE, LISTED = range(4)  # LISTED counts the rows that mention a label
+USUAL = frozenset({bool, int, str})  # types of labels that need no slower check
 YES_OR_NO = (False, True, -1)  # some streams have -1 for no
 
 
 class Metric(metrics.base.ClassificationMetric):
     """A metric of omma, to be used where river takes one.
 
-    A metric of yes or no, such as `"f1"` or `"gmean"`, looks at one label. One of classes, such as
-    `"multiclass_gmean"`, takes any labels. Those with `macro_` and `micro_` take labels or, from a
-    multi-label model, dictionaries of labels; a label that is missing in one of these is False.
-    The classes or labels averaged over are those seen so far.
+    A binary metric, such as `"f1"` or `"gmean"`, is about one positive class. A multi-class metric,
+    such as `"multiclass_gmean"`, takes any labels. Those with `macro_` and `micro_` take labels or,
+    from a multi-label model, dictionaries of labels, where a missing label is False. They average
+    over the classes or labels seen so far.
 
     Counts are kept as whole numbers and fractions, so `revert` takes back an `update` exactly,
     whatever the weights.
@@ -36,9 +36,9 @@ class Metric(metrics.base.ClassificationMetric):
     metric
         A name (see `omma.metric`), or a metric of `omma.metrics`.
     pos_val
-        Value to treat as "positive", for a metric of yes or no.
+        Value to treat as "positive", for a binary metric.
     zero_division
-        What a rate of 0/0 is worth, such as the recall of a class without rows.
+        The value of a rate of 0/0, such as the recall of a class without rows.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class Metric(metrics.base.ClassificationMetric):
 
     @property
     def counts(self) -> Counts:
-        """All that was counted, label by label."""
+        """The counts so far, label by label."""
         cells = list(self._cells.values()) or [[0, 0, 0, 0]]
         tp, predicted, positive = (
             [float(cell[place]) for cell in cells] for place in (TP, PREDICTED, POSITIVE)
@@ -176,7 +176,7 @@ class Metric(metrics.base.ClassificationMetric):
                 del self._cells[label]
 
     def _labels(self, y_true: Any, y_pred: Any) -> tuple[Collection[Hashable], ...]:
-        """Labels that are true, that are predicted, and that are spoken of."""
+        """The true labels, the predicted ones, and all that a row mentions."""
         pair = (y_true, y_pred)
         check, name = check_label, self._own.name
         if isinstance(y_true, dict) and not (self._own.binary or self._own.multiclass):
@@ -206,14 +206,14 @@ def refuse_for_streams(owner: str, metric: own.Metric) -> None:
 
 
 def last_step(model: Any) -> Any:
-    """The model at the end of a pipeline, however many pipelines are inside one another."""
+    """The model at the end of a pipeline, however deeply pipelines are nested."""
     while hasattr(model, "_last_step"):
         model = model._last_step
     return model
 
 
 def is_single(model: Any) -> bool:
-    """Whether a model predicts one label a row: yes or no, or one of several classes."""
+    """Whether a model predicts one label per row: yes or no, or one of several classes."""
     return isinstance(last_step(model), base.Classifier)
 
 
@@ -224,7 +224,7 @@ def check_label(owner: str, parameter: str, y: Any) -> None:
 
 
 def check_positive(owner: str, parameter: str, y: Any, pos_val: Any, metric: own.Metric) -> None:
-    """Refuse text and numbers of classes where the positive class is True, as nobody said which.
+    """Refuse text and numbers of classes while the positive class is True, as by default.
 
     >>> from omma.metrics import metric
     >>> check_positive("learn_one", "y", "spam", True, metric("f1"))
@@ -251,5 +251,5 @@ def check_labels(owner: str, parameter: str, y: Any) -> None:
 
 
 def is_multi(model: Any) -> bool:
-    """Whether a model says yes or no for each of many labels."""
+    """Whether a model predicts yes or no for each of many labels."""
     return isinstance(last_step(model), base.MultiLabelClassifier)

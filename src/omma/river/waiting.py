@@ -7,11 +7,12 @@ from typing import Any
 
 
 class WaitingRows:
-    """Decisions by the content of their row; once there are ``limit``, the oldest is forgotten.
+    """Decisions by the content of their row; beyond ``limit``, the oldest is forgotten.
 
-    Labels come with a row of the same content, often a copy of the one that was decided. Rows of
-    equal content wait in line. Of a row only the 16 bytes of ``content_key`` are stored; but most
-    labels come before the next row, so the last row is stored as it is, and compared.
+    Labels come with a row of the same content, often a copy of the row that was decided. Decisions
+    on rows of equal content wait in line. Only the 16 bytes of ``content_key`` are stored of a row.
+    But most labels come before the next row, and the key takes half as long as a linear model: so
+    the last row is stored whole, and compared.
 
     >>> waiting = WaitingRows(limit=2)
     >>> for value, label in ((1.0, "a"), (2.0, "b"), (3.0, "c")):
@@ -80,7 +81,7 @@ class WaitingRows:
 
 
 def _are_equal(x: Any, row: Any) -> bool:
-    """Whether two rows are equal; rows that cannot say so are told apart by their content."""
+    """Whether two rows are equal; False if they cannot be compared, as their keys then decide."""
     try:
         return bool(x == row)
     except ValueError:  # arrays among the features
