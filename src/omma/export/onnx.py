@@ -16,9 +16,9 @@ INT8, INT64, DOUBLE = 3, 7, 11  # types of ONNX, as ``Cast`` takes them
 
 
 class Graph:
-    """Nodes and constants under names of which there are no two; ``unique`` is what makes them so.
+    """Nodes and constants with unique names, which ``unique`` makes of any.
 
-    It knows no library: whoever builds a model of it makes ONNX of its lists.
+    It knows no library: whoever builds a model makes ONNX of its lists.
     """
 
     def __init__(self, unique: Callable[[str], str] = str) -> None:
@@ -27,10 +27,10 @@ class Graph:
         self.nodes: list[tuple[str, list[str], list[str], dict[str, Any]]] = []
         self._unique = unique
 
-    def constant(self, name: str, values: NDArray[Any]) -> str:
-        """Keep an array; returns the name that it goes by."""
+    def constant(self, name: str, values: Any, dtype: Any = np.float64) -> str:
+        """Add an array or a number under a name of its own; returns the unique name."""
         unique = self._unique(name)
-        self.constants[unique] = values
+        self.constants[unique] = np.asarray(values, dtype)
         return unique
 
     def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
@@ -78,35 +78,29 @@ def model_of(rule: Any, *, dtype: str = "float32", name: str = "omma_rule") -> A
 
 def write_rule(graph: Graph, rule: Any, eta: str) -> str:
     """Write the nodes that decide; returns the name of the int8 indicators."""
-    wide = graph.node("Cast", eta, to=DOUBLE)
     # In double precision, whatever the model gives: single precision would move thresholds.
-    gains = _gains(graph, rule, _calibrated(graph, rule, wide))
+    wide = graph.node("Cast", eta, to=DOUBLE)
+    zero, never = graph.constant("zero", 0.0), graph.constant("never", -np.inf)
+    is_candidate = graph.node("Greater", wide, zero)
+    probabilities = wide
+    if rule.calibration is not None:
+        probabilities = graph.node("Where", is_candidate, _calibrated(graph, rule, wide), zero)
+    gains = _gains(graph, rule, probabilities)
     if rule.matrix is None:
-        zero = graph.constant("zero", np.zeros(1))
-        never = graph.constant("never", np.full(1, -np.inf))
-        gains = graph.node("Where", graph.node("Greater", wide, zero), gains, never)
+        gains = graph.node("Where", is_candidate, gains, never)
     seats = seats_of(rule)
     if seats is None:
-        return _gaining(graph, gains)
-    budget = graph.constant("k", np.array([seats], dtype=np.int64))
+        return graph.node("Cast", graph.node("GreaterOrEqual", gains, zero), to=INT8)
     # Of equal gains ``TopK`` takes the lowest index, as rules do.
+    budget = graph.constant("k", [seats], np.int64)
     best = graph.node("TopK", gains, budget, outputs=2, axis=1, largest=1, sorted=1)
+    # With k, the best labels are predicted whatever they gain.
+    best_gains = graph.node("GatherElements", gains, best, axis=1)
+    reached = graph.node("GreaterOrEqual", best_gains, zero if rule.k is None else never)
+    ones = graph.node("Cast", reached, to=INT8)
     # Indicators: zeros of the shape of the row, with a one at each of the best.
-    zeros = graph.node(
-        "Cast", graph.node("Mul", wide, graph.constant("none", np.zeros(1))), to=INT8
-    )
-    if rule.k is None:
-        ones = _gaining(graph, graph.node("GatherElements", gains, best, axis=1))
-    else:
-        first = graph.constant("first", np.zeros(1, dtype=np.int64))
-        ones = graph.node("Cast", graph.node("GreaterOrEqual", best, first), to=INT8)
+    zeros = graph.node("Cast", graph.node("Mul", wide, zero), to=INT8)
     return graph.node("ScatterElements", zeros, best, ones, axis=1)
-
-
-def _gaining(graph: Graph, gains: str) -> str:
-    """One where a gain is at least zero, as int8."""
-    nothing = graph.constant("nothing", np.zeros(1))
-    return graph.node("Cast", graph.node("GreaterOrEqual", gains, nothing), to=INT8)
 
 
 def class_places(graph: Graph, decisions: str) -> str:
@@ -115,30 +109,19 @@ def class_places(graph: Graph, decisions: str) -> str:
 
 
 def _calibrated(graph: Graph, rule: Any, eta: str) -> str:
-    """Probabilities as the rule takes them."""
-    logits = logits_of(rule)
-    if logits is None:
-        return eta
-    scale, bias, squash = logits
-    raised = graph.node("Max", eta, graph.constant("least", np.full(1, LEAST)))
-    clipped = graph.node("Min", raised, graph.constant("most", np.full(1, MOST)))
-    complement = graph.node("Sub", graph.constant("one", np.ones(1)), clipped)
-    odds = graph.node("Div", clipped, complement)
-    factor = graph.constant("scale", np.full(1, scale))
-    logit = graph.node("Log", odds)
+    """Calibrated probabilities."""
+    scale, bias, squash = logits_of(rule) or (1.0, np.zeros(rule.m), None)
+    clipped = graph.node("Max", eta, graph.constant("least", LEAST))
+    clipped = graph.node("Min", clipped, graph.constant("most", MOST))
+    complement = graph.node("Sub", graph.constant("one", 1.0), clipped)
+    logit = graph.node("Log", graph.node("Div", clipped, complement))
     if squash is not None:  # z·r·(2 − r), r = s / max(|z|, s)
-        bound = graph.constant("squash", np.full(1, squash))
+        bound = graph.constant("squash", squash)
         r = graph.node("Div", bound, graph.node("Max", graph.node("Abs", logit), bound))
-        two_less_r = graph.node("Sub", graph.constant("two", np.full(1, 2.0)), r)
+        two_less_r = graph.node("Sub", graph.constant("two", 2.0), r)
         logit = graph.node("Mul", logit, graph.node("Mul", r, two_less_r))
-    scaled = graph.node("Mul", logit, factor)
-    calibrated = graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", bias)))
-    if rule.matrix is None:
-        return calibrated  # a label of probability zero is no candidate
-    is_candidate = graph.node("Greater", eta, graph.constant("absent", np.zeros(1)))
-    return graph.node(
-        "Where", is_candidate, calibrated, graph.constant("still_absent", np.zeros(1))
-    )
+    scaled = graph.node("Mul", logit, graph.constant("scale", scale))
+    return graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", bias)))
 
 
 def _gains(graph: Graph, rule: Any, eta: str) -> str:
@@ -152,7 +135,7 @@ def _gains(graph: Graph, rule: Any, eta: str) -> str:
             f"{rule.m}"
         )
     for i, row in enumerate(rule.matrix):  # one after another: sums in another order differ
-        place = graph.constant(f"place_{i}", np.array([i], dtype=np.int64))
+        place = graph.constant(f"place_{i}", [i], np.int64)
         column = graph.node("Gather", eta, place, axis=1)
         worth = graph.node("Mul", column, graph.constant(f"worth_{i}", row))
         gains = graph.node("Add", gains, worth)

@@ -74,11 +74,11 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         if problem.kind == MULTICLASS:
             places = class_places(graph, decisions)
         else:  # 0 and 1 of the only column are places of two classes
-            flat = graph.node("Reshape", decisions, graph.constant("flat", np.array([-1])))
+            flat = graph.node("Reshape", decisions, graph.constant("flat", [-1], np.int64))
             places = graph.node("Cast", flat, to=INT64)
             order = order if problem.positive == 1 else order[::-1]
-        known = order.astype(str if order.dtype.kind in "UO" else np.int64)
-        output = graph.node("Gather", graph.constant("classes", known), places, axis=0)
+        known = graph.constant("classes", order, str if order.dtype.kind in "UO" else np.int64)
+        output = graph.node("Gather", known, places, axis=0)
     graph.name_output(output, operator.outputs[0].full_name)
     for name, values in graph.constants.items():
         dtype = np_dtype_to_tensor_dtype(values.dtype)
@@ -100,7 +100,7 @@ def _probabilities(operator: Any, graph: Graph) -> str:
             )
         if type(operator.inputs[0].type).__name__ == "SequenceType":
             output = graph.node("ConcatFromSequence", output, axis=0, new_axis=1)
-        present = graph.node("Gather", output, graph.constant("yes", np.array(1)), axis=2)
+        present = graph.node("Gather", output, graph.constant("yes", 1, np.int64), axis=2)
         return graph.node("Transpose", present, perm=[1, 0])  # (labels, rows) there
     if problem.kind != MULTILABEL and not np.array_equal(known, problem.classes):
         raise ValueError(
@@ -108,7 +108,7 @@ def _probabilities(operator: Any, graph: Graph) -> str:
             f"{list(known)} of {problem.classes.tolist()}"
         )
     if problem.kind == BINARY:
-        place = graph.constant("positive", np.array([problem.positive]))
+        place = graph.constant("positive", [problem.positive], np.int64)
         return graph.node("Gather", output, place, axis=1)
     return str(output)
 
