@@ -194,6 +194,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
     @property
     def counts(self) -> Counts | None:
         """True labels against decisions so far; None before the first label."""
+        # With a hedge, not all predictions are those of the policy.
         if self._hedge is None or not self.labels:
             return self._growing.counts
         return self._hedge.counts(len(self.labels))
@@ -264,7 +265,7 @@ class MetricClassifier(base.Wrapper, base.Estimator):  # type: ignore[type-arg]
         weight = 1.0
         if "w" in kwargs:
             weight = check_number("learn_one", "w", kwargs["w"], low=0.0)
-            if not _takes_weights(self.model):
+            if not _takes_weights(self.model):  # it learns each row once
                 kwargs = {name: value for name, value in kwargs.items() if name != "w"}
         true = self._true(y)
         waiting = self._waiting.find(x)

@@ -41,6 +41,7 @@ class GrowingCounts:
         self.policy = policy
         self.labels: tuple[Hashable, ...] = ()  # met so far, in the order of the counts
         self._ids: dict[Hashable, int] = {}
+        # A plan with limits needs the number of labels: their prices are added below.
         self._state = State.start(replace(policy, subject_to=None).plan(0), 0)
         self._engine: Engine | None = None  # of the present labels
         if policy.limits:
@@ -74,11 +75,9 @@ class GrowingCounts:
 
     def meet(self, labels: Iterable[Hashable]) -> None:
         """Make room for labels not seen before."""
-        new = [label for label in dict.fromkeys(labels) if label not in self._ids]
-        if new:
-            self._ids.update(
-                zip(new, range(len(self._ids), len(self._ids) + len(new)), strict=True)
-            )
+        for label in labels:
+            self._ids.setdefault(label, len(self._ids))
+        if len(self._ids) > len(self.labels):
             self.labels = tuple(self._ids)
             # The engine is for a number of labels: the next row makes another.
             self._state, self._engine = self._state.widened(len(self._ids)), None

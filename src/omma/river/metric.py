@@ -16,7 +16,6 @@ from omma.metrics.names import MetricName
 from omma.metrics.scoring import value_with
 
 TP, PREDICTED, POSITIVE, LISTED = range(4)  # LISTED counts the rows that mention a label
-USUAL = frozenset({bool, int, str})  # types of labels that need no slower check
 YES_OR_NO = (False, True, -1)  # some streams have -1 for no
 
 
@@ -171,7 +170,7 @@ class Metric(metrics.base.ClassificationMetric):
             cell[TP] += weight * (label in true and label in predicted)
             cell[PREDICTED] += weight * (label in predicted)
             cell[POSITIVE] += weight * (label in true)
-            cell[LISTED] += sign
+            cell[LISTED] += sign  # rows and not weights, which may be zero
             if not cell[LISTED]:  # all its rows were taken back: macro averages leave it out
                 del self._cells[label]
 
@@ -219,7 +218,7 @@ def is_single(model: Any) -> bool:
 
 def check_label(owner: str, parameter: str, y: Any) -> None:
     """Refuse what cannot be one label: lists, arrays, dictionaries."""
-    if type(y) not in USUAL and not isinstance(y, Hashable):
+    if not isinstance(y, Hashable):
         raise TypeError(f"{parameter} of {owner} must be one class a row, got {shown(y)}")
 
 
