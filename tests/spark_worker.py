@@ -33,9 +33,9 @@ def prepare(path, policy, eta, y):
     from omma.spark.work import decide_rows
 
     m = eta.shape[1]
-    arrays = handed_out(policy.init(m)).arrays()
+    state = handed_out(policy.init(m))
     layout = read_columns("stream", "eta", "y", m)
-    work = partial(decide_rows, policy, arrays, layout, ("id",))
+    work = partial(decide_rows, policy, state, layout, ("id",))
     Path(path).write_bytes(cloudpickle.dumps(work))
     columns = {
         "id": pa.array(range(len(eta))),

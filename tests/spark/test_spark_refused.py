@@ -122,7 +122,7 @@ def test_a_torn_state_is_told(tmp_path):
     store_module = import_module("omma.spark.store")
     store = store_module.Store(str(tmp_path))
     state = omma.step(POLICY, POLICY.init(3), np.full((5, 3), 0.5), np.ones((5, 3)))[1]
-    store.write(store_module.Saved(3, POLICY.to_json(), 3, state))
+    store.write(store_module.Saved(3, POLICY.to_json(), state))
     assert omma.spark.load_state(tmp_path) == state
     path = tmp_path / "omma" / "3.npz"
     whole = path.read_bytes()
@@ -148,7 +148,7 @@ def test_states_in_an_object_store(monkeypatch):
     store = store_module.Store("s3://bucket/x")
     state = omma.step(POLICY, POLICY.init(3), np.full((5, 3), 0.5), np.ones((5, 3)))[1]
     for batch in range(3):
-        store.write(store_module.Saved(batch, POLICY.to_json(), 3, state))
+        store.write(store_module.Saved(batch, POLICY.to_json(), state))
     assert store.folder is None
     assert store.batches() == [0, 1, 2]
     assert store.read(1).state == state

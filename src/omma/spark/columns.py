@@ -1,4 +1,4 @@
-"""Columns of a Spark frame as rows that omma reads: Arrow in, arrays out."""
+"""Columns of a Spark frame as arrays: Arrow in, NumPy and SciPy out."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +10,16 @@ from scipy import sparse
 
 from omma._validate import check_positive_int, shown
 
-# Probabilities, labels, and whose labels came; the last two are None where there is no such column.
+# Probabilities, labels, and flags of rows with labels; the last two are None without that column.
 Rows = tuple[Any, Any, NDArray[np.bool_] | None]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold what; ``owner`` is named in messages.
+    """The names of columns; messages name the ``owner``.
 
     ``eta`` is one column with all probabilities of a row (an array, packed float32, or one number),
-    or the columns of label ids and of their probabilities where all others are zero.
+    or two columns, of label ids and their probabilities, with zero for all other labels.
     """
 
     owner: str  # the function that users called
@@ -44,7 +44,7 @@ class Columns:
             return eta, None, None
         column = batch.column(self.y)
         known, labels = np.asarray(column.is_valid()), column.drop_null()
-        if sparse.issparse(eta) and is_list(labels.type):  # of few labels the ids are listed
+        if sparse.issparse(eta) and is_list(labels.type):  # label ids beside label ids
             lengths = np.zeros(len(known), dtype=np.int64)
             lengths[known] = lengths_of(labels)
             ids = self._ids(labels, self.y)
@@ -93,7 +93,7 @@ class Columns:
             )
 
     def _numbers(self, column: Any, name: str, packed: Any) -> Any:
-        """A number a row, or m of them, as arrays or as bytes of the type ``packed``."""
+        """Numbers of shape (n,) or (n, m), from arrays or from bytes of the type ``packed``."""
         self._check_whole(column, name)
         kind, m = column.type, int(self.m or 0)
         if is_list(kind):
@@ -131,7 +131,7 @@ class Columns:
         return ids.astype(np.int32, copy=False)
 
     def first_width(self, batch: Any) -> int:
-        """How many labels the first row has; ``n_labels`` says it where eta is two columns."""
+        """The number of labels of the first row, if eta is one column."""
         assert isinstance(self.eta, str)
         column = batch.column(self.eta)
         if is_list(column.type):
@@ -140,7 +140,7 @@ class Columns:
 
 
 def read_columns(owner: str, eta: Any, y: Any, n_labels: Any) -> Columns:
-    """Check the names of columns that users gave."""
+    """Check the names of columns."""
     if isinstance(eta, list | tuple):
         if len(eta) != 2 or not all(isinstance(name, str) for name in eta):
             raise TypeError(
@@ -159,7 +159,7 @@ def read_columns(owner: str, eta: Any, y: Any, n_labels: Any) -> Columns:
 
 
 def check_there(owner: str, frame: Any, names: list[str]) -> None:
-    """Refuse names that are no columns."""
+    """Refuse names that the frame does not have."""
     for name in names:
         if name not in frame.columns:
             raise ValueError(
@@ -168,7 +168,7 @@ def check_there(owner: str, frame: Any, names: list[str]) -> None:
 
 
 def is_list(kind: Any) -> bool:
-    """Whether a type holds as many values in a row as there are."""
+    """Whether a type holds a list of values in each row."""
     types = pa.types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
@@ -179,12 +179,12 @@ def is_bytes(kind: Any) -> bool:
 
 
 def lengths_of(column: Any) -> Any:
-    """How many values each row has."""
+    """The number of values in each row."""
     return column.value_lengths().to_numpy(zero_copy_only=False)
 
 
 def ends_of(column: Any) -> Any:
-    """Where rows of values start and end, once they are side by side."""
+    """The start of each row among the flattened values, and the end of the last."""
     return np.concatenate(([0], np.cumsum(lengths_of(column), dtype=np.int64)))
 
 
@@ -199,7 +199,7 @@ def label_ids(predictions: Any) -> Any:
 
 
 def indicators(column: Any, eta: Any) -> Any:
-    """What ``label_ids`` wrote, as a matrix of the kind that probabilities are in."""
+    """A column of ``label_ids`` as a matrix, sparse if the probabilities are."""
     ids = column.flatten().to_numpy(zero_copy_only=False)
     entries = (np.ones(len(ids), np.int8), ids, ends_of(column))
     matrix = sparse.csr_array(entries, shape=eta.shape)

@@ -1,4 +1,4 @@
-"""One state for each key, such as a tenant: each learns for itself, in one query."""
+"""One state for each key, such as a tenant: one query, and each key learns by itself."""
 
 import json
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from omma._validate import shown
 from omma.batch_step import WorkerPart, handed_out, merged
 from omma.policies import Policy
 from omma.spark.columns import Columns, check_there, label_ids, read_columns
-from omma.spark.store import check_same
-from omma.spark.streaming import check_policy
+from omma.spark.store import check_same, options_of
+from omma.spark.streaming import check_policy, whole_path
 from omma.spark.work import PREDICTION, compiled_once, packed, unpacked
 from omma.state import State
 
@@ -120,29 +120,27 @@ def load_states(spark: SparkSession, checkpoint: str | Path) -> dict[Any, State]
     --------
     ``policy.rule(omma.spark.load_states(spark, checkpoint)["acme"])`` is what that key has learned.
     """
-    text = str(checkpoint)
-    # The JVM may have another working folder than Python.
-    place = text if ":/" in text else str(Path(text).absolute())
+    place = whole_path("checkpoint", checkpoint, remote=False)
     reader = spark.read.format("statestore").option("stateVarName", STATE)
     try:
         rows = reader.load(place).select("key", "value.content").collect()
     except PySparkException as error:
         raise ValueError(
             "checkpoint of load_states must be that of a query of stream_per_key, with no space in "
-            f"its path, got {text!r}: {error.getCondition()}"
+            f"its path, got {str(checkpoint)!r}: {error.getCondition()}"
         ) from error
     return {row["key"][0]: unpacked(bytes(row["content"])) for row in rows}
 
 
 def check_state_store(spark: SparkSession) -> None:
-    """Refuse a session that Spark would refuse later, at length."""
+    """Refuse a session that Spark itself would refuse later, with a long message."""
     provider = str(spark.conf.get(SETTING))
     if not provider.endswith(ROCKS):
         raise ValueError(
             f"stream_per_key needs the state store RocksDB: set {SETTING} to "
             f"org.apache.spark.sql.execution.streaming.state.{ROCKS}, got {provider}"
         )
-    # PySpark talks to the state store in protobuf, and does not require it.
+    # PySpark needs protobuf for its state store, and does not install it.
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise ImportError(
             "stream_per_key needs protobuf, which is not installed: pip install 'omma-learn[spark]'"
@@ -150,22 +148,22 @@ def check_state_store(spark: SparkSession) -> None:
 
 
 class PerKey(StatefulProcessor):  # type: ignore[misc]
-    """Decides the rows of one key after another's, for ``transformWithStateInPandas``."""
+    """Decides rows key by key, for ``transformWithStateInPandas``."""
 
     def __init__(self, policy: Policy, columns: Columns, key: str, id: str) -> None:  # noqa: A002
         self._policy, self._columns, self._key, self._id = policy, columns, key, id
-        self._options = json.dumps(policy.to_json())
+        self._options = options_of(policy)
 
     def init(self, handle: Any) -> None:
-        """Ask Spark for a place for the state of each key."""
+        """Have Spark store a state for each key."""
         self._stored = handle.getValueState(STATE, "policy string, content binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        """Decide the rows of a key on its state, and keep the state after them."""
+        """Decide the rows of a key on its state, and store the state after them."""
         state, part = self._before(key), None
         for frame in rows:
             batch = pa.RecordBatch.from_pandas(frame, preserve_index=False)
-            if state is None:  # its first row says how many labels there are
+            if state is None:  # the first row of the key tells the number of labels
                 state = self._policy.init(self._columns.m or self._columns.first_width(batch))
             if part is None:  # Spark hands the rows of a key over in several frames
                 part = WorkerPart(self._policy, handed_out(state))
@@ -176,7 +174,8 @@ class PerKey(StatefulProcessor):  # type: ignore[misc]
             decided[PREDICTION] = label_ids(predictions).to_pylist()
             yield decided
         if state is not None and part is not None and part.delta is not None:
-            self._stored.update((self._options, packed(merged(state, [part.delta]))))
+            content = packed(merged(state, [part.delta]))
+            self._stored.update((json.dumps(self._options), content))
 
     def _before(self, key: Any) -> State | None:
         """The state of a key; None where it has none yet."""
@@ -184,10 +183,9 @@ class PerKey(StatefulProcessor):  # type: ignore[misc]
         if stored is None:
             return None
         options, content = stored
-        state = unpacked(bytes(content))
-        if options != self._options:  # the same words mean the same policy
-            check_same(f"the key {shown(key[0])}", json.loads(options), self._policy)
-        return state
+        # A query may be restarted with other options.
+        check_same(f"the key {shown(key[0])}", json.loads(options), self._options)
+        return unpacked(bytes(content))
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -1,10 +1,10 @@
-"""One batch after the other: decided on the state before it, and counted once.
+"""Batches one after another: each is decided on the state before it, and counted once.
 
-Labels may come later, in a stream of their own, and are joined by id to what was decided before.
-One query reads both streams. What was decided waits in the checkpoint, by the number of its batch,
-with its probabilities; a batch of labels is joined to all that waits, and counted with the decision
-that was made then. Which batches still wait is part of the state, so that all of it is committed at
-once, and what a failed batch has written is written again.
+Labels may come later, in a stream of their own, and are joined by id to earlier decisions. One
+query reads both streams. The decisions of a batch wait in the checkpoint, in a folder with the
+number of the batch, with their probabilities. A batch of labels is joined to all of them, and
+counted with the decisions made then. The list of waiting batches is part of the state, so all of it
+is committed at once, and what a failed batch has written is overwritten.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,20 +21,29 @@ from omma._validate import shown
 from omma.batch_step import handed_out, merged
 from omma.policies import Policy
 from omma.spark.columns import Columns, check_there
-from omma.spark.store import Saved, Store, TornError, check_same, hold, is_held, restored
+from omma.spark.store import (
+    Saved,
+    Store,
+    TornError,
+    check_same,
+    hold,
+    is_held,
+    options_of,
+    restored,
+)
 from omma.spark.work import DELTA, PREDICTION, count_late, decide_rows, unpacked
 from omma.state import State
 
 Function = Callable[[DataFrame, int], None]
-Waiting = dict[int, float]  # the latest event time of each batch that waits for labels
-LATE = "omma_label"  # which of the two streams a row is from
+Waiting = dict[int, float]  # the latest event time of each batch whose labels are to come
+LATE = "omma_label"  # a column that is true for rows of the stream of labels
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs one batch after the other, for ``foreachBatch``.
+    """Runs batches one after another, for ``foreachBatch``.
 
-    Nothing is remembered in it: under Spark Connect it is a copy of itself, elsewhere.
+    It has no memory of its own: under Spark Connect, Spark runs a copy in another process.
     """
 
     policy: Policy
@@ -45,44 +54,46 @@ class Runner:
 
     def check(self) -> None:
         """Refuse a checkpoint that was made for something else."""
+        # The last state is enough: each batch has checked the one before it.
         for number in self.store.batches()[-1:]:
             self._saved(number)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Read the state before, decide, write decisions, write the state after: in this order."""
-        if not is_held(self.store):  # the process that runs batches is not that which began
+        if not is_held(self.store):  # under Spark Connect, another process started the query
             hold(self.store)
         if self._is_done(number):
             return
-        state, m, waiting = self._before(batch, number)
+        state, waiting = self._before(batch, number)
         after = None
         if state is not None:
-            runner = replace(self, columns=replace(self.columns, m=m))
+            runner = replace(self, columns=replace(self.columns, m=state.m))
             deltas, waiting = runner.decide(batch, state, number, waiting)
             after = merged(state, deltas)
-        self.store.write(Saved(number, self.policy.to_json(), m, after, waiting))
+        self.store.write(Saved(number, options_of(self.policy), after, waiting))
 
     def _saved(self, number: int) -> Saved | None:
+        """What was saved after a batch, by the same policy with as many labels."""
         saved = self.store.read(number)
         if saved is None:
             return None
         checkpoint, m = self.store.checkpoint, self.columns.m
-        check_same(checkpoint, saved.policy, self.policy)
-        if m is not None and saved.m is not None and m != saved.m:
+        check_same(checkpoint, saved.policy, options_of(self.policy))
+        if m is not None and saved.state is not None and m != saved.state.m:
             raise ValueError(
-                f"{checkpoint} has counts of {saved.m} labels, and {m} were asked for; use another "
-                "checkpoint"
+                f"{checkpoint} has counts of {saved.state.m} labels, and {m} were asked for; use "
+                "another checkpoint"
             )
         return saved
 
     def _is_done(self, number: int) -> bool:
         try:
             return self._saved(number) is not None
-        except TornError:  # its batch did not end: it is run again, and writes it anew
+        except TornError:  # the batch did not end: it is run again, and writes the file again
             return False
 
-    def _before(self, batch: DataFrame, number: int) -> tuple[State | None, int | None, Waiting]:
-        """The state that a batch is decided on, and the number of labels; None with no row yet."""
+    def _before(self, batch: DataFrame, number: int) -> tuple[State | None, Waiting]:
+        """The state that decides a batch, None before the first row; and the batches that wait."""
         saved = self._saved(number - 1) if number else None
         if number and saved is None:
             raise ValueError(
@@ -91,27 +102,27 @@ class Runner:
             )
         state = None if saved is None else restored(saved, self.policy)
         if saved is not None and state is not None:
-            return state, saved.m, saved.waiting
+            return state, saved.waiting
         m = self.columns.m or labels_in(batch, self.columns)
-        return (None if m is None else self.policy.init(m)), m, {}
+        return None if m is None else self.policy.init(m), {}
 
     def decide(
         self, batch: DataFrame, state: State, number: int, waiting: Waiting
     ) -> tuple[list[State], Waiting]:
-        """What the parts of a batch add; its decisions are in the sink when this returns."""
+        """What the parts of a batch add to the state; before returning, write its decisions."""
         keep = () if self.id is None else (self.id,)
         names = dict.fromkeys((*keep, *self.columns.names))
         # Quoted: a dot in a name would mean a field of a record.
         rows = batch.select(*(functions.col(f"`{name}`") for name in names))
         columns_kept = None if self.sink is None else keep  # without a sink, only counts come back
-        work = partial(decide_rows, self.policy, handed_out(state).arrays(), self.columns)
+        work = partial(decide_rows, self.policy, handed_out(state), self.columns)
         with decided(rows, work, columns_kept) as (decisions, deltas):
             if self.sink is not None:
                 self.write(decisions, number)
             return collected(deltas), {}
 
     def write(self, decisions: DataFrame, number: int) -> None:
-        """Hand decisions to the sink; what it had of this batch is replaced."""
+        """Write decisions to the sink, in place of earlier ones of the same batch."""
         if callable(self.sink):
             self.sink(decisions, number)
         else:
@@ -120,7 +131,7 @@ class Runner:
 
 @dataclass(frozen=True)
 class LateRunner(Runner):
-    """Runs batches of rows and of labels, which were ``united``."""
+    """Runs batches of rows and labels, from one stream that ``united`` made of both."""
 
     time: str | None = None  # the column of event times of rows
     watermark: timedelta | None = None  # how long a decision waits, by these times
@@ -142,7 +153,7 @@ class LateRunner(Runner):
             )
 
     def united(self, rows: DataFrame, labels: DataFrame) -> DataFrame:
-        """One stream of rows and of their labels."""
+        """One stream with the rows of both."""
         of_rows = [str(self.id), str(self.time), *self.columns.eta_names]
         of_labels = [str(self.id), str(self.columns.y)]
         check_there("stream", rows, of_rows)
@@ -154,15 +165,16 @@ class LateRunner(Runner):
     def decide(
         self, batch: DataFrame, state: State, number: int, waiting: Waiting
     ) -> tuple[list[State], Waiting]:
-        """What rows add without labels, and what labels add; and which batches wait after it."""
+        """What rows and labels add to the state, and the batches that wait after this one."""
         assert self.time is not None
         assert self.watermark is not None
         name, y, eta = str(self.id), str(self.columns.y), self.columns.eta_names
-        spark, arrays = batch.sparkSession, handed_out(state).arrays()
+        spark, frozen = batch.sparkSession, handed_out(state)
         keep = (name, *eta, self.time)
-        work = partial(decide_rows, self.policy, arrays, replace(self.columns, y=None))
+        work = partial(decide_rows, self.policy, frozen, replace(self.columns, y=None))
         unlabelled = batch.where(~functions.col(LATE)).select(*keep)
         with decided(unlabelled, work, keep) as (rows, deltas):
+            # Overwritten where a failed run of the same batch has left something.
             rows.write.mode("overwrite").parquet(self._place("waiting", number))
             if self.sink is not None:
                 self.write(rows.select(name, PREDICTION), number)
@@ -184,15 +196,15 @@ class LateRunner(Runner):
         ]
         if before:  # of two labels for one id the first counts
             labelled = labelled.join(spark.read.parquet(*before), name, "left_anti")
-        labelled = labelled.persist()
+        labelled = labelled.persist()  # read twice: ids are written, and rows are counted
         try:
             labelled.select(name).write.mode("overwrite").parquet(self._place("counted", number))
-            count = partial(count_late, self.policy, arrays, self.columns)
+            count = partial(count_late, self.policy, frozen, self.columns)
             added = labelled.select(*eta, y, PREDICTION).mapInArrow(count, f"{DELTA} binary")
             total += collected(added)
         finally:
             labelled.unpersist()
-        # Rows that are too old now were joined once more: a watermark moves between batches.
+        # The watermark moves between batches, so rows that are too old now were joined once more.
         oldest = max(waiting.values()) - self.watermark.total_seconds()
         return total, {batch_number: t for batch_number, t in waiting.items() if t >= oldest}
 
@@ -204,8 +216,8 @@ class LateRunner(Runner):
 def decided(
     rows: DataFrame, work: Callable[..., Iterator[Any]], keep: tuple[str, ...] | None
 ) -> Iterator[tuple[DataFrame, DataFrame]]:
-    """Decisions on rows, and what workers counted, of one run; columns to ``keep`` go with them."""
-    # Kept while both are read: else Spark would decide the rows twice.
+    """Decisions on rows, with the columns to ``keep``, and what workers counted, from one run."""
+    # Persisted while both are read: otherwise Spark would decide the rows twice.
     both = rows.mapInArrow(partial(work, keep), schema_of(rows, keep)).persist()
     is_delta = functions.col(DELTA).isNotNull()
     try:
@@ -220,7 +232,7 @@ def collected(deltas: DataFrame) -> list[State]:
 
 
 def schema_of(rows: DataFrame, keep: tuple[str, ...] | None) -> StructType:
-    """What comes back from workers: columns kept, decisions and counts, or counts alone."""
+    """The columns that workers return: those kept, decisions and counts, or counts alone."""
     delta = StructField(DELTA, BinaryType())
     if keep is None:
         return StructType([delta])
@@ -229,7 +241,7 @@ def schema_of(rows: DataFrame, keep: tuple[str, ...] | None) -> StructType:
 
 
 def labels_in(batch: DataFrame, columns: Columns) -> int | None:
-    """How many labels the first row has; None where there is no row."""
+    """The number of labels of the first row; None if there is no row."""
     eta = functions.col(f"`{columns.eta}`")
     # Rows whose probabilities are null are refused later, by the workers.
     first = batch.where(eta.isNotNull()).select(eta).limit(1).toArrow()

@@ -16,7 +16,7 @@ from omma.policies import Policy
 from omma.rule import Rule
 from omma.spark.columns import check_there, read_columns
 from omma.spark.runner import Function, LateRunner, Runner, collected, labels_in, schema_of
-from omma.spark.store import Release, Store, check_same, hold, release, restored
+from omma.spark.store import Release, Store, check_same, hold, options_of, release, restored
 from omma.spark.work import PREDICTION, decide_by_rule, decide_rows
 from omma.state import State
 
@@ -102,7 +102,8 @@ def count(
         raise ValueError("df of count must have a row, or n_labels be given")
     start = policy.init(m) if state is None else state
     columns = replace(columns, m=m)
-    work = partial(decide_rows, policy, handed_out(start).arrays(), columns, None)
+    # All rows are decided on one state, so any worker may have any of them.
+    work = partial(decide_rows, policy, handed_out(start), columns, None)
     deltas = df.select(*columns.names).mapInArrow(work, schema_of(df, None))
     return merged(start, collected(deltas))
 
@@ -264,7 +265,7 @@ def load_state(
         available = f"{batches[0]} to {batches[-1]}" if batches else "none"
         raise ValueError(f"{checkpoint} must have {expected}, got {available}")
     if policy is not None:
-        check_same(str(checkpoint), saved.policy, policy)
+        check_same(str(checkpoint), saved.policy, options_of(policy))
     state = restored(saved, policy)
     if state is None:
         raise ValueError(f"{checkpoint} must have a state, got no row in {saved.batch + 1} batches")

@@ -1,4 +1,4 @@
-"""What workers do: decide the rows of a partition on one state, and say what they add to it."""
+"""What workers do: decide the rows of a partition on one state, and return what they add to it."""
 
 import io
 import os
@@ -32,14 +32,14 @@ DELTA_ALONE = pa.schema([(DELTA, pa.binary())])
 def compiled_once(policy: Any, columns: Columns) -> Iterator[None]:
     """Let one process of a host at a time run its first batch of a kind.
 
-    The first of them may compile for seconds, and leaves machine code on the disk that the others
-    read in a fraction of one. Later batches of a process do not wait for anything.
+    The first process may compile for seconds. It leaves machine code on disk, which the others load
+    in a fraction of a second. Later batches do not wait.
     """
     kind = (repr(policy), columns.eta, columns.y is None)
     if kind in _DONE or sys.platform == "win32":
         yield
         return
-    os.environ.setdefault("OMMA_QUIET", "1")  # the log of a worker is nobody's terminal
+    os.environ.setdefault("OMMA_QUIET", "1")  # nobody watches the log of a worker
     place = Path(tempfile.gettempdir()) / f"omma-compiling-{os.getuid()}"
     handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -50,22 +50,22 @@ def compiled_once(policy: Any, columns: Columns) -> Iterator[None]:
     _DONE.add(kind)
 
 
-# Functions for ``mapInArrow``; what comes before ``batches`` is the same for all workers.
+# Functions for ``mapInArrow``; the arguments before ``batches`` are the same for all workers.
 
 
 def decide_rows(
     policy: Policy,
-    arrays: dict[str, Any],
+    state: State,
     columns: Columns,
     keep: tuple[str, ...] | None,
     batches: Iterator[Any],
 ) -> Iterator[Any]:
-    """Decisions, batch by batch, and one last row with what all of them add.
+    """Decisions, batch by batch, and a last row with what all rows add to the state.
 
-    ``arrays`` are those of the state that all rows are decided on. Columns to ``keep`` go with each
-    decision; where it is None, only what is counted comes back.
+    All rows are decided on one state. Decisions come with the columns to ``keep``; if that is None,
+    only the last row is returned.
     """
-    part = WorkerPart(policy, State.from_arrays(arrays))
+    part = WorkerPart(policy, state)
     schema = DELTA_ALONE
     for batch in batches:
         if not batch.num_rows:
@@ -84,15 +84,15 @@ def decide_rows(
 
 
 def _delta_row(delta: State, schema: Any) -> Any:
-    """One row with what was counted, of which all else is null."""
+    """One row with what was counted; its other columns are null."""
     return pa.RecordBatch.from_pylist([{DELTA: packed(delta)}], schema=schema)
 
 
 def count_late(
-    policy: Policy, arrays: dict[str, Any], columns: Columns, batches: Iterator[Any]
+    policy: Policy, state: State, columns: Columns, batches: Iterator[Any]
 ) -> Iterator[Any]:
-    """One row with what labels add to the present state, by the decisions that were made before."""
-    state, total = State.from_arrays(arrays), None
+    """One row with what late labels add to the present state, given the earlier decisions."""
+    total = None
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -108,7 +108,7 @@ def count_late(
 def decide_by_rule(
     rule: Rule, columns: Columns, name: str, batches: Iterator[Any]
 ) -> Iterator[Any]:
-    """The columns that came, and decisions by a rule under a name; nothing is counted."""
+    """The same columns, and decisions by a rule as another one; nothing is counted."""
     for batch in batches:
         values = Batch.read(columns.owner, columns.read(batch)[0])
         ids = label_ids(rule.predict(values.check(columns.owner).values))
@@ -117,7 +117,7 @@ def decide_by_rule(
 
 
 def packed(state: State) -> bytes:
-    """A state on its way to the driver."""
+    """A state as bytes, for the way to the driver."""
     return npz.to_bytes(state.arrays())
 
 
