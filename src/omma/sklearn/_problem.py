@@ -1,39 +1,38 @@
-"""The kind of problem that y is: how y, probabilities, decisions and scores are translated."""
+"""The kind of problem that y poses: converts labels, probabilities, decisions and scores."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit, logit
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from omma._validate import shown
 from omma.kernels.layout import LEAST, MOST
 from omma.metrics import Metric
 from omma.metrics.base import OF_CLASSES
-from omma.rows.arrays import sound_csr
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, open_table
-from omma.rows.labels import refuse_labels
+from omma.rows.labels import read_labels
 from omma.rule import Rule, squashed
 
 Floats = NDArray[np.float64]
-ABOVE_ZERO = np.finfo(np.float64).tiny  # scikit-learn takes a score of zero for a no
+ABOVE_ZERO = np.finfo(np.float64).tiny  # to scikit-learn, a score of zero is negative
+NEVER = 2.0  # a threshold that no probability reaches
 BINARY, MULTICLASS, MULTILABEL = "binary", "multiclass", "multilabel"
-ROUNDING = 1e-6  # how far beyond 0 and 1 a probability may lie and still be one
+ROUNDING = 1e-6  # a number this far outside of 0 to 1 is still taken for a probability
 
 
 @dataclass(frozen=True)
 class Problem:
-    """How y becomes labels of omma, and decisions become predictions of scikit-learn.
+    """Converts y to labels of omma, and decisions to predictions of scikit-learn.
 
-    ``kind`` is BINARY where one of two classes is the positive one, as a metric of one label needs
-    it; MULTICLASS for one class a row, also of two; MULTILABEL for indicators. ``dtype`` and
-    ``is_sparse`` are those of y. ``positive`` is the place of the positive class among the classes.
-    ``owner`` is named in messages.
+    ``kind`` is BINARY for two classes and a metric of one label, the positive class; MULTICLASS for
+    one class per row, also of two; MULTILABEL for indicators. ``dtype`` and ``is_sparse`` are those
+    of y. ``positive`` is the position of the positive class. Messages name the ``owner``.
     """
 
     owner: str
@@ -46,22 +45,23 @@ class Problem:
 
     @property
     def m(self) -> int:
-        """The number of columns that decisions are made of."""
+        """The number of labels of a decision."""
         return 1 if self.kind == BINARY else len(self.classes)
 
     def encode(self, y: Any) -> Any:
-        """True labels as omma takes them: 0/1, class ids, or indicators."""
+        """True labels in omma's form: 0/1, class ids, or indicators."""
         if self.kind == MULTILABEL:
             values = open_table(self.owner, "y", y, self.names).values
-            is_sparse = sparse.issparse(values)
-            values = sound_csr(self.owner, "y", values) if is_sparse else np.asarray(values)
-            if values.ndim != 2 or values.shape[1] != len(self.classes):
+            values = values if sparse.issparse(values) else np.asarray(values)
+            if values.ndim != 2 or values.shape[1] != self.m:
                 raise ValueError(
-                    f"y of {self.owner} must have {len(self.classes)} columns, got shape "
-                    f"{values.shape}"
+                    f"y of {self.owner} must have {self.m} columns, got shape {values.shape}"
                 )
-            _check_indicators(self.owner, values)
-            return values
+            # Check before an estimator is trained on y, and not later with the probabilities.
+            labels = read_labels(self.owner, values, *values.shape)
+            labels.refuse_unknown_rows(self.owner)
+            labels.refuse_partly_known(self.owner)
+            return labels.values
         values = np.asarray(column_or_1d(y))
         unknown = ~np.isin(values, self.classes)
         if unknown.any():
@@ -73,8 +73,8 @@ class Problem:
         return (ids == self.positive).astype(np.int8) if self.kind == BINARY else ids
 
     def check_same_classes(self, classes: Any) -> None:
-        """Refuse other classes than those of the first call."""
-        known = _of_one_output(classes)  # estimators of many labels take a list for each
+        """Refuse classes that differ from those of the first call."""
+        known = _of_one_output(classes)
         if known is None or self.kind == MULTILABEL:
             return
         if not np.array_equal(np.unique(np.asarray(known)), self.classes):
@@ -84,49 +84,38 @@ class Problem:
             )
 
     def ordered(self, y: Any) -> Any:
-        """The user's own y; a frame of labels with its columns in the order of the names."""
+        """The user's own y; where columns of a frame are in another order, an array in ours."""
         if self.kind != MULTILABEL or self.names is None:
             return y
         table = open_table(self.owner, "y", y, self.names)
-        if not table.is_reordered:
-            return y
-        in_our_order = replace(table.restore_type, columns=list(self.names), column_order=None)
-        return in_our_order(table.values)
+        return table.values if table.is_reordered else y
 
     def eta(self, estimator: Any, X: Any) -> Any:
-        """The estimator's probabilities of some rows: a column for each class or label."""
-        known = getattr(estimator, "classes_", None)
-        source = f"predict_proba of {type(estimator).__name__}"
-        return self.read_eta(estimator.predict_proba(X), known, source)
+        """The estimator's probabilities of rows, with a column for each class or label.
 
-    def checked_eta(self, estimator: Any, X: Any) -> Any:
-        """The same, or a sentence that says which number is no probability."""
-        return Batch.read(self.owner, self.eta(estimator, X)).check(self.owner).values
-
-    def read_eta(self, raw: Any, known: Any, source: str) -> Any:
-        """Probabilities of the classes ``known``, as any classifier gives them.
-
-        ``source`` says in messages where they are from.
+        Without an estimator, X holds the probabilities, as any classifier returns them.
         """
+        raw, known, source = X, None, "y_prob"
+        if estimator is not None:
+            raw, known = estimator.predict_proba(X), getattr(estimator, "classes_", None)
+            source = f"predict_proba of {type(estimator).__name__}"
         if self.kind == MULTILABEL:
             eta = self._eta_of_labels(raw, known, source)
         else:
             eta = self._eta_of_classes(self._array(raw), known, source)
         values = eta.data if sparse.issparse(eta) else eta
-        if not values.size:
-            return eta
-        low, high = values.min(), values.max()
-        # A rounding beyond 0 or 1 is taken off; anything further out is left to be refused.
+        low, high = values.min(initial=0), values.max(initial=0)
+        # Rounding errors are clipped; numbers further outside of 0 to 1 are refused below.
         if (low < 0 or high > 1) and low >= -ROUNDING and high <= 1 + ROUNDING:
-            return eta.minimum(1).maximum(0) if sparse.issparse(eta) else np.clip(eta, 0, 1)
-        return eta
+            eta = eta.minimum(1).maximum(0) if sparse.issparse(eta) else np.clip(eta, 0, 1)
+        return Batch.read(self.owner, eta).check(self.owner).values
 
     def _array(self, raw: Any) -> Any:
         values = open_table(self.owner, "predict_proba", raw).values
         return values.tocsr() if sparse.issparse(values) else np.asarray(values)
 
     def _eta_of_labels(self, raw: Any, known: Any, source: str) -> Any:
-        """(n, m) as it is; of (n, m, 2), or of m arrays (n, 2), the part that says yes."""
+        """Probabilities of shape (n, m), from that shape, (n, m, 2) or a list of m of (n, 2)."""
         # Forests and MultiOutputClassifier give a list, OneVsRestClassifier and networks a matrix.
         if isinstance(raw, list | tuple):
             if not isinstance(known, list | tuple) or len(known) != len(raw):
@@ -135,9 +124,8 @@ class Problem:
             for part, classes in zip(map(self._array, raw), known, strict=True):
                 if part.ndim == 1 or classes is None:
                     columns.append(part if part.ndim == 1 else part[:, -1])
-                else:  # training rows may have had the label always, or never
-                    place = np.flatnonzero(np.asarray(classes) == 1)
-                    columns.append(part[:, place[0]] if len(place) else np.zeros(len(part)))
+                else:  # zero for a label that no training row had: there is no column of class 1
+                    columns.append(part[:, np.asarray(classes) == 1].sum(axis=1))
             eta = np.stack(columns, axis=1)
         else:
             eta = self._array(raw)
@@ -183,27 +171,14 @@ class Problem:
 
 
 def _of_one_output(classes: Any) -> Any:
-    """Classes of one output; those of several say nothing that indicators do not."""
+    """The classes of one output; None for a list of classes per label, which are always 0 and 1."""
     return None if classes is None or np.ndim(classes[0]) else classes
-
-
-def _check_indicators(owner: str, values: Any) -> None:
-    """Refuse anything but zeros and ones, before an estimator is trained on it."""
-    rows, entries = np.arange(values.shape[0]), values
-    if sparse.issparse(values):
-        rows, entries = np.repeat(rows, np.diff(values.indptr)), values.data
-    if entries.dtype.kind not in "fiub":
-        raise TypeError(f"y of {owner} must hold numbers, got the type {entries.dtype}")
-    wrong = np.flatnonzero(((entries != 0) & (entries != 1)).reshape(len(rows), -1).any(axis=1))
-    if len(wrong):
-        refuse_labels(owner, "y", int(rows[wrong[0]]), np.atleast_1d(entries[wrong[0]]))
 
 
 def read_problem(
     owner: str, y: Any, metric: Metric, classes: Any = None, pos_label: Any = None
 ) -> Problem:
-    """Read the problem from y; ``classes`` are all that may come, where y has but some."""
-    check_classification_targets(y)
+    """Read the problem from y; ``classes`` are all classes if y may lack some."""
     kind = type_of_target(y, input_name="y")
     if kind == "multilabel-indicator":
         if pos_label is not None:
@@ -214,26 +189,27 @@ def read_problem(
         return Problem(
             owner, MULTILABEL, labels, table.names, values.dtype, sparse.issparse(values)
         )
-    if kind not in ("binary", "multiclass"):
+    if kind not in ("binary", "multiclass"):  # the last words are those of scikit-learn
         raise ValueError(
             f"y of {owner} must be classes or 0/1 indicators. Unknown label type: {kind}"
         )
     values = np.asarray(column_or_1d(y, warn=True))
     classes = _of_one_output(classes)
     known = np.unique(values if classes is None else np.asarray(classes))
-    # A single class leaves nothing to decide, and gives no positive or no negative rows.
+    # With a single class there is nothing to decide, and no positive or no negative rows.
     if len(known) < 2:
         raise ValueError(
             f"y of {owner} must have at least two classes, got one class, {shown(known.tolist())}"
         )
-    # Two classes and a metric over both, such as macro_f1, are decided as one class a row.
+    # Two classes and a metric over both, such as macro_f1, are one class per row.
     binary = metric.binary and len(known) == 2
-    if metric.binary and metric.name in OF_CLASSES and not binary:  # another number over classes
+    # A metric of one label has another value over classes, if it has a form for them.
+    if metric.binary and metric.name in OF_CLASSES and not binary:
         raise ValueError(
             f"metric of {owner} must be one of classes for {len(known)} classes, got "
             f"{metric.name}: use multiclass_{metric.name}"
         )
-    if not binary:  # a metric of one label says what to use for several classes
+    if not binary:  # the error names the metrics of several classes
         metric.check_labels(len(known))
     positive = _positive(owner, known, metric, pos_label)
     names = tuple(str(name) for name in (known[[positive]] if binary else known))
@@ -242,7 +218,7 @@ def read_problem(
 
 
 def _positive(owner: str, known: NDArray[Any], metric: Metric, pos_label: Any) -> int:
-    """The place of the positive one of two classes, by scikit-learn's convention."""
+    """The position of the positive class of two, by scikit-learn's convention."""
     classes = known.tolist()
     if pos_label is not None:
         if len(classes) != 2 or pos_label not in classes:
@@ -269,38 +245,36 @@ def _refuse_pos_label(owner: str, pos_label: Any, y_has: str) -> None:
 
 
 def decision_scores(rule: Rule, eta: Any, problem: Problem) -> Floats:
-    """Scores whose sign, or of which the largest, is the decision of a rule.
+    """Scores that are above zero for predicted labels, or largest for the predicted class.
 
-    They are (n,) for two classes, else a column for each class or label.
+    Their shape is (n,) for two classes, else (n, m), with a column for each class or label.
     """
     dense = eta.toarray() if sparse.issparse(eta) else np.asarray(eta, dtype=np.float64)
     decided = np.asarray(rule.predict(dense)).reshape(len(dense), problem.m)
     eta = dense.reshape(decided.shape).astype(np.float64)
-    seats = rule.at_most if rule.k is None else rule.k
-    if seats is None:
-        thresholds = rule.thresholds
-        plain = np.isfinite(thresholds) & (rule.slope > 0)
-        distance = eta - np.where(plain, thresholds, 0.0)
-        # Where a label has no threshold, every yes is above every no.
-        scores = np.where(plain, distance, eta - 2 + 3 * decided)
+    budget = rule.at_most if rule.k is None else rule.k
+    if budget is None:
+        # A label that is never predicted, or only below its threshold, ranks by its probability.
+        scores = eta - np.nan_to_num(np.minimum(rule.thresholds, NEVER), nan=NEVER)
     else:
-        gains = _gains(rule, eta)
+        scores = _gains(rule, eta)
+        if problem.kind == MULTICLASS and problem.m > 2:
+            return scores
         if problem.kind == MULTICLASS:
-            two = gains.shape[1] == 2
-            return _signed((gains[:, 1] - gains[:, 0]) / 2, decided[:, 1]) if two else gains
-        last = np.sort(gains, axis=1)[:, [-seats]]
-        # Up to at_most labels are predicted if they gain, exactly k whatever they gain.
-        scores = gains - (last if rule.k else np.maximum(last, 0.0))
-    scores = _signed(scores, decided)
+            return _with_signs((scores[:, 1] - scores[:, 0]) / 2, decided[:, 1])
+        last = np.sort(scores, axis=1)[:, [-budget]]
+        # Up to at_most labels are predicted if their gains are at least 0; k labels in any case.
+        scores = scores - (last if rule.k else np.maximum(last, 0.0))
+    scores = _with_signs(scores, decided)
     if problem.kind != BINARY:
         return scores
     if problem.positive == 1:
         return scores[:, 0]
-    return _signed(-scores[:, 0], 1 - decided[:, 0])  # the second class is the negative one
+    return _with_signs(-scores[:, 0], 1 - decided[:, 0])  # the second class is the negative one
 
 
 def _gains(rule: Rule, eta: Floats) -> Floats:
-    """Gains in the units of a probability; labels of probability zero are behind all others."""
+    """Gains in the unit of a probability; labels of probability zero come last."""
     values = eta
     if rule.curve is not None:
         a, b, biases, s = rule.curve
@@ -314,6 +288,6 @@ def _gains(rule: Rule, eta: Floats) -> Floats:
     return np.asarray(gains / (unit or 1.0), dtype=np.float64)
 
 
-def _signed(scores: Floats, decided: Any) -> Floats:
-    """Above zero where the rule says yes, at most zero elsewhere: ties and roundings may differ."""
+def _with_signs(scores: Floats, decided: Any) -> Floats:
+    """Scores above zero where labels are predicted, else at most zero; ties and rounding differ."""
     return np.where(decided == 1, np.maximum(scores, ABOVE_ZERO), np.minimum(scores, 0.0))

@@ -81,7 +81,7 @@ class ScoreHistory(NamedTuple):
 
 
 def where_inner_has(name: str) -> Callable[[Method], Method]:
-    """A decorator: a method that exists where the estimator, fitted or not, has one of a name."""
+    """A decorator: the method exists if the estimator, fitted or not, has one of this name."""
 
     def check(self: Any) -> bool:
         # ``available_if`` shows the AttributeError of the estimator itself.
@@ -264,10 +264,10 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         classes = getattr(self.estimator, "classes_", None) if prefit else None
         problem = read_problem(OWNER, y, find_metric(self.metric), classes, self.pos_label)
         policy = self._make_policy(problem)
-        if prefit:  # its probabilities of these rows are those of unseen ones already
+        if prefit:  # it was not trained on these rows, so that no folds are needed
             _refuse_params(params, "fit")
             eta = problem.eta(self.estimator, X)
-            sample = Batch.read(OWNER, eta, problem.encode(y), weights).check(OWNER).ready()
+            sample = Batch.read(OWNER, eta, problem.encode(y), weights).ready()
             estimator, trained_on = self.estimator, 0
         else:
             y = y if problem.kind == MULTILABEL else np.asarray(y).reshape(-1)
@@ -276,7 +276,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         # One seed for the order of the online pass and for the bootstrap of thresholds.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         best, course = find_rule(policy, sample, int(seed), self.zero_division)
-        # Nothing that can fail comes after this: a fit that fails leaves the old one as it was.
+        # Nothing below can fail: a fit that fails leaves an earlier one as it was.
         self._start(estimator, problem, policy)
         return self._publish(best, trained_on, ScoreHistory(course.rows, course.values))
 
@@ -371,11 +371,11 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _decide_rows(
         self, X: Any, labels: Any, weights: NDArray[Any] | None
     ) -> tuple[Any, JudgedRule]:
-        """Decisions on rows, each learned before the next, and the rule after all of them."""
+        """Decide rows and learn each before the next; returns what ``_publish`` takes, too."""
         policy, metric = self._policy, self._policy.objective
-        state = self._state.copy()  # should anything fail on the way, ours is as it was
+        state = self._state.copy()  # if anything below fails, the old state is unchanged
         rows = Batch.read(OWNER, self._problem.eta(self.estimator_, X), labels, weights)
-        check_task(OWNER, rows.check(OWNER), policy.budget, metric)
+        check_task(OWNER, rows, policy.budget, metric)
         run = policy.engine(state).replay(OWNER, rows)
         if run.filled and not metric.needs_matrix:  # with costs, every label is a candidate
             warn_of_rows(OWNER, rows.eta, policy.budget, run.filled)
@@ -383,27 +383,22 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return run.predictions, JudgedRule(policy.rule(state), counts, state)
 
     def _start(self, estimator: Any, problem: Problem, policy: OMMA | Auto) -> None:
-        """Forget everything that was learned before."""
+        """Start anew, with nothing learned."""
         self.estimator_, self.classes_, self.n_samples_seen_ = estimator, problem.classes, 0
         self._problem, self._policy = problem, policy
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(estimator, name):
-                setattr(self, name, getattr(estimator, name))
-            elif hasattr(self, name):  # of an estimator that was fitted before
-                delattr(self, name)
 
     def _publish(
         self, learned: JudgedRule, trained_on: int, history: ScoreHistory | None = None
     ) -> MetricClassifier:
-        """Set the attributes of what was learned, once all else is done.
+        """Set the attributes that change with learning, once all else is done.
 
-        Without a new history, the old one gets a point after these rows.
+        Without a ``history``, the present one gets another point.
         """
         counts = learned.counts
         self._state, self.counts_ = learned.state, counts
         self.rule_ = learned.rule.named(self._problem.names)
-        self.value_: float | None = None  # before anything was counted
-        if counts.n > 0:  # the very first partial_fit counts nothing
+        self.value_: float | None = None
+        if counts.n > 0:  # the first partial_fit counts nothing
             self.value_ = value_with(find_metric(self.metric), counts, self.zero_division)
         self.n_samples_seen_ += trained_on
         if history is None:
@@ -413,7 +408,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.history_: ScoreHistory = history
         return self
 
-    # Decisions, which change nothing.
+    # Decisions, which learn nothing.
 
     def predict(self, X: Any) -> NDArray[Any] | sparse.csr_matrix:
         """Decide rows by the rule. Nothing is learned.
@@ -428,7 +423,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             Classes, or indicators in the type of y: sparse if y or the probabilities are.
         """
         check_is_fitted(self)
-        eta = self._problem.checked_eta(self.estimator_, X)
+        eta = self._problem.eta(self.estimator_, X)
         return self._problem.decode(self.rule_.predict(eta))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -499,14 +494,14 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes or n_labels)
         """
         check_is_fitted(self)
-        eta = self._problem.checked_eta(self.estimator_, X)
+        eta = self._problem.eta(self.estimator_, X)
         return decision_scores(self.rule_, eta, self._problem)
 
     @property
     def thresholds_(self) -> NDArray[np.float64]:
         """The probability from which on each label is predicted."""
         check_is_fitted(self)
-        if self.rule_.k is not None:  # so that ``hasattr`` says no
+        if self.rule_.k is not None:  # so that ``hasattr`` is False
             raise AttributeError(
                 f"thresholds_ of {OWNER} exist where each label is decided by itself; here "
                 f"{self.rule_.k} a row are ranked by rule_.slope * probability + rule_.offset"
@@ -514,18 +509,28 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return self.rule_.thresholds
 
     @property
+    def n_features_in_(self) -> int:
+        """The number of features, if the estimator knows it."""
+        return self.estimator_.n_features_in_  # type: ignore[no-any-return]
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The names of the features, if the estimator knows them."""
+        return self.estimator_.feature_names_in_  # type: ignore[no-any-return]
+
+    @property
     def limits_(self) -> tuple[LimitStatus, ...]:
-        """How limits stand, by ``counts_``."""
+        """The status of the limits, by ``counts_``."""
         check_is_fitted(self)
         return limit_statuses(self._policy.limits, self._state)
 
     # Parameters, and metadata for the estimator and the splitter.
 
     def _is_prefit(self) -> bool:
-        """Whether the estimator came trained, and is not to be trained again."""
+        """Whether the estimator is trained already, and is not trained again."""
         if not isinstance(self.cv, str):
             return isinstance(self.estimator, FrozenEstimator)
-        if self.cv != "prefit":  # other text would be taken for an iterable of splits
+        if self.cv != "prefit":  # scikit-learn would take other text for an iterable of splits
             raise ValueError(
                 f"cv of {OWNER} must be a number, a splitter, splits, None or 'prefit', got "
                 f"{self.cv!r}"
@@ -534,7 +539,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return True
 
     def _make_policy(self, problem: Problem) -> OMMA | Auto:
-        """The policy that the parameters ask for: Auto, unless anything of OMMA is chosen."""
+        """The policy of the parameters: Auto, unless an option of OMMA is given."""
         if not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
                 f"estimator of {OWNER} must have predict_proba, got {shown(self.estimator)}: wrap "
@@ -546,17 +551,17 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             raise ValueError(
                 f"at_most of {OWNER} must be None where y is classes, got {shown(self.at_most)}"
             )
-        k = 1 if problem.kind == MULTICLASS else self.k  # one class a row is a budget of one
+        k = 1 if problem.kind == MULTICLASS else self.k  # one class per row is a budget of 1
         at_most = check_at_most(OWNER, find_metric(self.metric), self.k, self.at_most)
         policy: OMMA | Auto = auto_or_omma(self, self.metric, k, at_most).for_names(problem.names)
         policy.check_labels(problem.m)
         return policy
 
     def _route(self, method: str, sample_weight: Any, params: dict[str, Any]) -> Any:
-        """What the estimator and the splitter are to be given."""
+        """The parameters for the estimator and the splitter."""
         if get_config()["enable_metadata_routing"]:
             return process_routing(self, method, sample_weight=sample_weight, **params)
-        # Without routing, as scikit-learn's own meta-estimators: weights alone are passed on.
+        # Without routing only weights are passed on, as in scikit-learn's own meta-estimators.
         _refuse_params(params, method)
         fit_params = {}
         if sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight"):
@@ -572,7 +577,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return Bunch(estimator=Bunch(**{method: fit_params}), splitter=Bunch(split={}))
 
     def get_metadata_routing(self) -> Any:
-        """What metadata goes where.
+        """The routing of metadata.
 
         Returns
         -------
@@ -594,7 +599,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)  # what X and y may be is up to the estimator
+        inner = get_tags(self.estimator)  # the estimator says which X and y it takes
         tags.input_tags = inner.input_tags
         if inner.classifier_tags is not None:
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
@@ -603,7 +608,7 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
 
 def _refuse_params(params: dict[str, Any], method: str) -> None:
-    """Refuse further arguments where scikit-learn is not set up to pass them on."""
+    """Refuse further arguments unless metadata routing is enabled."""
     if params and not get_config()["enable_metadata_routing"]:
         raise ValueError(
             f"{OWNER}.{method} passes {', '.join(map(repr, params))} on to the estimator only with "
@@ -612,14 +617,13 @@ def _refuse_params(params: dict[str, Any], method: str) -> None:
 
 
 def _check_rows(X: Any, y: Any, sample_weight: Any, method: str) -> tuple[Any, Any, Any]:
-    """Rows, labels and weights of one length; weights are None where none were given."""
+    """Rows and labels of one length, and the weights, or None if there are none."""
     if y is None:
         raise ValueError(
             f"This {OWNER} estimator requires y to be passed, but the target y is None."
         )
     X, y = indexable(X, y)
-    owner = f"{OWNER}.{method}"
-    n = number_of_rows(y)
-    assert n is not None  # indexable has refused anything without rows
-    weights = read_weights(owner, sample_weight, n, "sample_weight")
-    return X, y, None if sample_weight is None else weights
+    if sample_weight is not None:
+        n = number_of_rows(y) or 0
+        sample_weight = read_weights(f"{OWNER}.{method}", sample_weight, n, "sample_weight")
+    return X, y, sample_weight

@@ -14,15 +14,32 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.plots import plot_curve, plot_reliability, require_matplotlib
 from omma.rows.batch import Batch
-from omma.sklearn._problem import Problem, read_problem
+from omma.sklearn._problem import read_problem
 
 COLUMNS = 3  # panels side by side, at most
 
 
-def _labelled(problem: Problem, eta: Any, y: Any, weights: Any) -> Batch:
-    """Probabilities with labels, and the names that panels show."""
+def _read_rows(
+    owner: str,
+    estimator: Any,
+    X: Any,
+    y: Any,
+    metric: MetricName | str | Metric | None,
+    pos_label: Any,
+    sample_weight: Any,
+) -> Batch:
+    """Labels and the estimator's probabilities, or else those in X, with names for panels.
+
+    Without a metric, all classes are read, or of two classes the positive one.
+    """
+    # All classes of the estimator, if there is one: rows to judge it by may lack some.
+    classes = getattr(estimator, "classes_", None)
+    if metric is None:
+        is_binary = type_of_target(y) == "binary" and (classes is None or len(classes) == 2)
+        metric = "f1" if is_binary else "macro_f1"
+    problem = read_problem(owner, y, find_metric(metric), classes, pos_label)
+    batch = Batch.read(owner, problem.eta(estimator, X), problem.encode(y), sample_weight)
     # Named afterwards: in a batch that is read by names, class ids would be looked up as names.
-    batch = Batch.read(problem.owner, eta, problem.encode(y), weights)
     return replace(batch, names=problem.names)
 
 
@@ -40,9 +57,9 @@ class ThresholdCurveDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes or ndarray of them
-        That it was drawn on: one, or one for each panel.
+        The Axes of the picture: one, or one for each panel.
     figure_ : matplotlib Figure
-        The figure of these.
+        Their figure.
 
     See Also
     --------
@@ -121,7 +138,7 @@ class ThresholdCurveDisplay:
             A row of weight w counts as w rows. Weights are not costs: for these, see
             ``omma.metrics.RowCosts``.
         pos_label : int, float, bool or str, optional
-            The positive one of two classes, as of ``MetricClassifier``.
+            The positive class of two, as of ``MetricClassifier``.
         labels : sequence of int or str, optional
             The labels to draw, of a macro metric; default all.
         bootstrap, level, seed
@@ -136,17 +153,16 @@ class ThresholdCurveDisplay:
         Raises
         ------
         ValueError
-            Where the metric has no thresholds, or y does not suit it.
+            If the metric has no thresholds, or does not go with y.
         """
         if metric is None:  # a MetricClassifier has a metric of its own
             metric = getattr(estimator, "metric", "f1")
         owner = "ThresholdCurveDisplay.from_estimator"
-        # All classes of the model: rows to judge it by may lack some.
-        known = getattr(estimator, "classes_", None)
-        problem = read_problem(owner, y, find_metric(metric), known, pos_label)
-        rows = _labelled(problem, problem.eta(estimator, X), y, sample_weight)
-        band: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "seed": seed}
-        return cls(curve_of(rows, None, metric, labels=labels, **band)).plot(ax)
+        rows = _read_rows(owner, estimator, X, y, metric, pos_label, sample_weight)
+        curve = curve_of(
+            rows, None, metric, labels=labels, bootstrap=bootstrap, level=level, seed=seed
+        )
+        return cls(curve).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -178,14 +194,15 @@ class ThresholdCurveDisplay:
         ThresholdCurveDisplay
         """
         owner = "ThresholdCurveDisplay.from_predictions"
-        problem = read_problem(owner, y_true, find_metric(metric), None, pos_label)
-        rows = _labelled(problem, problem.read_eta(y_prob, None, "y_prob"), y_true, sample_weight)
-        band: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "seed": seed}
-        return cls(curve_of(rows, None, metric, labels=labels, **band)).plot(ax)
+        rows = _read_rows(owner, None, y_prob, y_true, metric, pos_label, sample_weight)
+        curve = curve_of(
+            rows, None, metric, labels=labels, bootstrap=bootstrap, level=level, seed=seed
+        )
+        return cls(curve).plot(ax)
 
 
 class ReliabilityDisplay:
-    """How often probabilities come true, with two standard errors, and how many there are.
+    """How often probabilities come true, with two standard errors, and a histogram of them.
 
     Make it by ``from_estimator`` or ``from_predictions``. All labels of a multi-label problem, or
     all classes, are taken together.
@@ -200,9 +217,9 @@ class ReliabilityDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes or ndarray of two
-        That it was drawn on.
+        The Axes of the picture.
     figure_ : matplotlib Figure
-        The figure of these.
+        Their figure.
 
     See Also
     --------
@@ -230,8 +247,8 @@ class ReliabilityDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, or two of them, optional
-            Where to draw: on one Axes only how often probabilities come true, on two also how many
-            there are. Default a new figure of pyplot.
+            Where to draw: on one Axes only how often probabilities come true, on two also the
+            histogram. Default a new figure of pyplot.
         name : str, optional
             Another name in the legend.
 
@@ -244,7 +261,7 @@ class ReliabilityDisplay:
         if ax is None:
             import matplotlib.pyplot as plt
 
-            heights = [5, 2]  # of the curve, and of how many there are
+            heights = [5, 2]  # of the curve, and of the histogram
             _, ax = plt.subplots(2, 1, figsize=(5.2, 5.6), height_ratios=heights, sharex=True)
         self.figure_ = plot_reliability({name or self.name: self.curve}, ax=ax)
         self.ax_ = ax
@@ -277,7 +294,7 @@ class ReliabilityDisplay:
             A row of weight w counts as w rows. Weights are not costs: for these, see
             ``omma.metrics.RowCosts``.
         pos_label : int, float, bool or str, optional
-            The positive one of two classes, as of ``MetricClassifier``.
+            The positive class of two, as of ``MetricClassifier``.
         name : str, optional
             The name in the legend; default that of the estimator's class.
         ax : matplotlib Axes, or two of them, optional
@@ -287,9 +304,8 @@ class ReliabilityDisplay:
         -------
         ReliabilityDisplay
         """
-        owner, known = "ReliabilityDisplay.from_estimator", getattr(estimator, "classes_", None)
-        problem = read_problem(owner, y, _metric_of(y, known), known, pos_label)
-        rows = _labelled(problem, problem.eta(estimator, X), y, sample_weight)
+        owner = "ReliabilityDisplay.from_estimator"
+        rows = _read_rows(owner, estimator, X, y, None, pos_label, sample_weight)
         curve = reliability(rows, bins=bins, strategy=strategy)
         return cls(curve, name or type(estimator).__name__).plot(ax)
 
@@ -321,12 +337,5 @@ class ReliabilityDisplay:
         ReliabilityDisplay
         """
         owner = "ReliabilityDisplay.from_predictions"
-        problem = read_problem(owner, y_true, _metric_of(y_true, None), None, pos_label)
-        rows = _labelled(problem, problem.read_eta(y_prob, None, "y_prob"), y_true, sample_weight)
+        rows = _read_rows(owner, None, y_prob, y_true, None, pos_label, sample_weight)
         return cls(reliability(rows, bins=bins, strategy=strategy), name).plot(ax)
-
-
-def _metric_of(y: Any, classes: Any) -> Metric:
-    """The metric to read y by: of the positive one of two classes, else of all classes."""
-    two = type_of_target(y) == "binary" and (classes is None or len(classes) == 2)
-    return find_metric("f1" if two else "macro_f1")

@@ -1,4 +1,4 @@
-"""A classifier with a rule that is known already."""
+"""A classifier with a fixed rule."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ OWNER = "RuledClassifier"
 class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose decisions are made by a rule: what ``Rule.to_sklearn`` returns.
 
-    To one threshold it is what ``FixedThresholdClassifier`` is, for classes and labels. A trained
-    estimator is taken as it is; ``fit`` trains a clone of it, and leaves the rule alone.
+    It generalizes ``FixedThresholdClassifier`` to classes and labels. A trained estimator is used
+    as it is; ``fit`` trains a clone of it, and does not change the rule.
 
     Parameters
     ----------
     estimator : classifier with ``predict_proba``
     rule : omma.Rule
-        Of one label for the positive one of two classes, with k=1 for one class a row, else for
-        indicators of labels.
+        A rule of one label decides between two classes; a rule with k=1 and a label for each class
+        predicts classes; any other predicts indicators of labels.
     pos_label : optional
-        The positive one of two classes, for a rule of one label; None is the second.
+        The positive class of two, for a rule of one label; None is the second.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     >>> from sklearn.linear_model import LogisticRegression
     >>> from omma import Rule
     >>> X, y = load_iris(return_X_y=True)
-    >>> rule = Rule([1.0, 1.0, 3.0], [0.0, 0.0, 0.0], k=1)  # rather the third class
+    >>> rule = Rule([1.0, 1.0, 3.0], [0.0, 0.0, 0.0], k=1)  # favour the third class
     >>> rule.to_sklearn(LogisticRegression(max_iter=500).fit(X, y)).predict(X[[0, 77, 149]])
     array([0, 2, 2])
     """
@@ -50,7 +50,7 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.pos_label = pos_label
 
     def fit(self, X: Any, y: Any, **params: Any) -> RuledClassifier:
-        """Train a clone of the estimator; the rule stays what it is.
+        """Train a clone of the estimator; the rule does not change.
 
         Parameters
         ----------
@@ -84,11 +84,11 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         Returns
         -------
         ndarray of shape (n_samples,), or indicators of shape (n_samples, n_labels)
-            Classes, or indicators: sparse where probabilities are.
+            Classes, or indicators, which are sparse if the probabilities are.
         """
         check_is_fitted(self)
         problem = self._problem()
-        return problem.decode(self.rule.predict(problem.checked_eta(self._trained(), X)))
+        return problem.decode(self.rule.predict(problem.eta(self._trained(), X)))
 
     @where_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Probabilities:
@@ -103,11 +103,12 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         estimator, m = self._trained(), self.rule.m
         own = estimator.classes_
         # Estimators of many labels have a list of classes for each, OneVsRestClassifier a flag.
-        several = isinstance(own, list | tuple) or getattr(estimator, "multilabel_", False)
-        classes = np.arange(m) if several else np.asarray(own)
+        if isinstance(own, list | tuple) or getattr(estimator, "multilabel_", False):
+            return Problem(OWNER, MULTILABEL, np.arange(m), None, np.dtype(np.int64))
+        classes = np.asarray(own)
+        known = classes.tolist()
         # One threshold for the positive of two classes, as of FixedThresholdClassifier.
-        if m == 1 and not several and len(classes) == 2:
-            known = classes.tolist()
+        if m == 1 and len(classes) == 2:
             if self.pos_label is not None and self.pos_label not in known:
                 raise ValueError(
                     f"pos_label of {OWNER} must be one of {shown(known)}, got "
@@ -115,11 +116,11 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                 )
             positive = 1 if self.pos_label is None else known.index(self.pos_label)
             return Problem(OWNER, BINARY, classes, None, classes.dtype, positive=positive)
-        if self.rule.k == 1 and not several and m == len(classes):
-            return Problem(OWNER, MULTICLASS, classes, None, classes.dtype)
         if len(classes) != m:
             raise ValueError(
-                f"rule of {OWNER} must have a label for each of {shown(classes.tolist())}, or one "
+                f"rule of {OWNER} must have a label for each of {shown(known)}, or one "
                 f"for the positive of two classes, got {m}"
             )
+        if self.rule.k == 1:
+            return Problem(OWNER, MULTICLASS, classes, None, classes.dtype)
         return Problem(OWNER, MULTILABEL, np.arange(m), None, np.dtype(np.int64))

@@ -9,9 +9,9 @@ from scipy import sparse
 from sklearn.metrics import make_scorer as _make_scorer
 
 from omma._validate import check_positive_int
-from omma.metrics import Metric, metric as find_metric
+from omma.metrics import Metric, read_target
 from omma.metrics.names import MetricName
-from omma.metrics.target import Target, parse_target
+from omma.metrics.target import Target
 from omma.rule import Rule
 from omma.sklearn._problem import MULTILABEL, Problem
 
@@ -30,12 +30,12 @@ def make_scorer(
     metric : str or omma.Metric
         Its budget may follow an @, as in "macro_f1@3".
     k : int, optional
-        A budget: decisions of the estimator are judged where they are k labels a row; else its k
-        most probable labels are.
+        A budget: if the estimator predicts k labels per row, its decisions are scored, otherwise
+        its k most probable labels.
     pos_label : optional
         The positive class, for metrics of one label; None is 1.
     zero_division : float
-        What a rate of 0/0 is worth; NaN leaves its label out.
+        The value of a rate of 0/0; NaN leaves its label out.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def make_scorer(
     Raises
     ------
     ValueError
-        Where ``k`` is not the budget after the @.
+        If ``k`` is not the budget after the @.
 
     Examples
     --------
@@ -57,14 +57,13 @@ def make_scorer(
     >>> cross_val_score(GaussianNB(), X, y, scoring=make_scorer("multiclass_gmean")).round(2)
     array([0.95, 0.98, 0.97, 0.94, 1.  ])
     """
-    target = parse_target(metric) if isinstance(metric, str) else Target("", None)
-    judged_by = find_metric(target.name if isinstance(metric, str) else metric)
+    judged_by, own_k = read_target(metric)
     check_positive_int("make_scorer", "k", k, optional=True)
-    if None not in (k, target.k) and k != target.k:
+    if None not in (k, own_k) and k != own_k:
         raise ValueError(
             f"k of make_scorer must be that of {metric!r} where both are given, got {k}"
         )
-    budget = target.k if k is None else k
+    budget = own_k if k is None else k
     if budget is not None:  # it may have to ask the estimator for probabilities
         return BudgetScorer(judged_by, budget, zero_division)
     return _make_scorer(_Score(judged_by), pos_label=pos_label, zero_division=zero_division)
@@ -101,15 +100,15 @@ class BudgetScorer:
         y_pred = estimator.predict(X)
         is_vector = np.ndim(y_true) == 1 and not sparse.issparse(y_true)
         eta = None
-        if is_vector and self.k > 1:  # of one class a row, the k most probable are judged
+        if is_vector and self.k > 1:  # one class per row: the k most probable ones are scored
             classes = np.asarray(estimator.classes_)
             y_true = (np.asarray(y_true)[:, np.newaxis] == classes).astype(np.int8)
             eta = np.asarray(estimator.predict_proba(X))
-        # Decisions of the estimator count where they keep to the budget themselves.
+        # The estimator's own decisions are scored if each row has k labels.
         elif not is_vector and (np.asarray(y_pred.sum(axis=1)) != self.k).any():
             labels = np.arange(y_pred.shape[1])
             problem = Problem("make_scorer", MULTILABEL, labels, None, np.dtype(np.int8))
-            eta = problem.checked_eta(estimator, X)
+            eta = problem.eta(estimator, X)
         if eta is not None:
             m = eta.shape[1]
             y_pred = Rule(np.ones(m), np.zeros(m), self.k).predict(eta)
