@@ -30,20 +30,11 @@ def worded(text):
 
 def fenced(text):
     """A docstring with fences around its examples: from a line with >>> to the next empty one."""
-    done, example = [], []
-    for line in [*text.splitlines(), ""]:
-        if example and not line.strip():
-            done += _block(example)
-            example = []
-        if example or line.lstrip().startswith(">>>"):
-            example.append(line)
-        else:
-            done.append(line)
-    return "\n".join(done).rstrip()
+    example = re.compile(r"^( *)>>>.*(?:\n.*\S.*)*", re.MULTILINE)
+    return example.sub(_block, text).rstrip()
 
 
-def _block(lines):
-    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
-    code = textwrap.dedent("\n".join(lines)).splitlines()
-    before = [""]  # a block that follows text needs an empty line
-    return before + [indent + line for line in ("```pycon", *code, "```")]
+def _block(example):
+    code = textwrap.dedent(example[0])
+    # A block that follows text needs an empty line.
+    return "\n" + textwrap.indent(f"```pycon\n{code}\n```", example[1])

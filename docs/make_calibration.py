@@ -12,38 +12,25 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from page_tables import markdown, replaced
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
 import omma
-from omma.calibration import OnlineCalibrator, Scores, brier, expected_error, log_loss
+from omma.calibration import OnlineCalibrator, expected_error, log_loss
 
 PAGE = Path(__file__).with_name("calibration.md")
-BEGIN, END = "<!-- table: make_calibration.py -->", "<!-- end of table -->"
 ROWS, LABELS, SEEDS = 6000, 10, range(2)
 
 
-class Logits(ClassifierMixin, BaseEstimator):
+def logit_model():
     """A model whose only feature is the logit that it gives."""
-
-    def fit(self, X, y):  # noqa: N803
-        """Nothing is learned."""
-        self.classes_ = np.array([0, 1])
-        return self
-
-    def decision_function(self, X):  # noqa: N803
-        """The logit."""
-        return X[:, 0]
-
-    def predict_proba(self, X):  # noqa: N803
-        """What the logit says."""
-        return np.column_stack((expit(-X[:, 0]), expit(X[:, 0])))
-
-    def predict(self, X):  # noqa: N803
-        """The likelier class."""
-        return (X[:, 0] >= 0).astype(int)
+    model = LogisticRegression()
+    model.classes_, model.coef_, model.intercept_ = np.array([0, 1]), np.ones((1, 1)), np.zeros(1)
+    return FrozenEstimator(model)
 
 
 def distortions(seed):
@@ -60,63 +47,48 @@ def distortions(seed):
 
 def offline(method, z, y, fresh):
     """scikit-learn's calibrator of each label, fitted on one half for the other."""
-    found = np.empty_like(fresh)
-    model = FrozenEstimator(Logits().fit(None, None))
+    calibrated = np.empty_like(fresh)
+    model = logit_model()
     for j in range(z.shape[1]):
         fitted = CalibratedClassifierCV(model, method=method).fit(z[:, [j]], y[:, j])
-        found[:, j] = fitted.predict_proba(fresh[:, [j]])[:, 1]
-    return found
+        calibrated[:, j] = fitted.predict_proba(fresh[:, [j]])[:, 1]
+    return calibrated
 
 
 def ways(z, y):
-    """Calibrated probabilities of the second half, by each way."""
+    """Calibrated probabilities of the second half by each way, and the labels of that half."""
     half = len(z) // 2
     first, second = z[:half], z[half:]
     online = OnlineCalibrator(LABELS)
     online.update(expit(first), y[:half])
-    frozen = online.predict(expit(second))
-    found = {"as given": expit(second)}
-    for method, title in (("sigmoid", "Platt"), ("isotonic", "isotonic")):
-        found[title] = offline(method, first, y[:half], second)
-    found["temperature"] = offline("temperature", first, y[:half], second)
-    found["online, then fixed"] = frozen
-    found["online"] = online.replay(expit(second), y[half:]).probabilities
-    return found, y[half:]
+    calibrated = {
+        "as given": expit(second),
+        "Platt": offline("sigmoid", first, y[:half], second),
+        "isotonic": offline("isotonic", first, y[:half], second),
+        "temperature": offline("temperature", first, y[:half], second),
+        "online, then fixed": online.predict(expit(second)),  # before it learns from these rows
+        "online": online.replay(expit(second), y[half:]).probabilities,
+    }
+    return calibrated, y[half:]
 
 
 def table():
     """Log-loss and calibration error of each way on each stream, means over seeds."""
-    scores = {}
+    scores = []
     for seed in SEEDS:
         eta, y = omma.datasets.long_tail(n=ROWS, m=LABELS, seed=seed)
         for name, distort in distortions(seed).items():
-            found, truth = ways(distort(logit(eta)), y)
-            for way, values in found.items():
-                judged = (judge(values, truth) for judge in (log_loss, brier, expected_error))
-                scores.setdefault((name, way), []).append(Scores(*judged))
-    streams = list(dict.fromkeys(name for name, _ in scores))
-    columns = list(dict.fromkeys(way for _, way in scores))
-    lines = ["| probabilities | " + " | ".join(columns) + " |"]
-    lines.append("| --- |" + " ---: |" * len(columns))
-    for name in streams:
-        cells = [_cell(scores[name, way]) for way in columns]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _cell(every):
-    loss = np.mean([one.log_loss for one in every])
-    error = np.mean([one.expected_error for one in every])
-    return f"{loss:.4f} ({100 * error:.2f})"
-
-
-def main():
-    """Write the table into the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}", encoding="utf-8")
+            calibrated, truth = ways(distort(logit(eta)), y)
+            for way, values in calibrated.items():
+                loss, error = log_loss(values, truth), expected_error(values, truth)
+                scores.append({"probabilities": name, "way": way, "loss": loss, "error": error})
+    means = pd.DataFrame(scores).groupby(["probabilities", "way"], sort=False).mean()
+    cells = [f"{loss:.4f} ({100 * error:.2f})" for loss, error in means.itertuples(index=False)]
+    # A row for each stream; both streams and ways stay in the order in which they were scored.
+    wide = pd.Series(cells, means.index).unstack("way", sort=False)
+    return markdown(["probabilities", *wide], wide.reset_index().to_numpy())
 
 
 if __name__ == "__main__":
-    main()
+    page = replaced(PAGE.read_text(encoding="utf-8"), "table: make_calibration.py", table())
+    PAGE.write_text(page, encoding="utf-8")

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import numpy as np
 from matplotlib.figure import Figure
+from page_tables import markdown
 from scipy import optimize
 
 import omma
@@ -54,14 +55,14 @@ def best_attainable(metric, k, shares, kinds):
 
     budget = {"type": "eq", "fun": lambda flat: flat.reshape(kinds.shape).sum(axis=1) - k}
     starts = [np.full(kinds.size, (k or 2) / LABELS), np.linspace(0.3, 0.6, kinds.size)]
-    found = [
+    maxima = [
         optimize.minimize(
             loss, start, method="SLSQP", bounds=[(0, 1)] * kinds.size,
             constraints=[] if k is None else [budget], options={"maxiter": 500, "ftol": 1e-12},
         )
         for start in starts
     ]  # fmt: skip
-    return max(-one.fun for one in found)
+    return max(-maximum.fun for maximum in maxima)
 
 
 def stream(shares, kinds, n, seed, classes):
@@ -73,62 +74,54 @@ def stream(shares, kinds, n, seed, classes):
     return eta, (rng.random(eta.shape) < eta).astype(np.int8)
 
 
-def covered(name, k, n):
-    """Of many streams: error of the estimate, its own error bar, and how often that held."""
-    classes = name.startswith("multiclass_")
-    shares, kinds = world(classes)
-    metric = omma.metric(name)
-    star = best_attainable(metric, k, shares, kinds)
-    found = []
-    for seed in range(STREAMS):
-        eta, y = stream(shares, kinds, n, seed, classes)
-        policy = omma.OMMA(name, k=k)
-        gap = omma.replay(policy, eta, y, gap=True, predictions=False, checkpoints=0).gap
-        true = star - (gap.attainable - gap.value)
+def gap_of(metric, k, eta, y):
+    """How much OMMA may still gain at the end of a stream, by its certificate."""
+    policy = omma.OMMA(metric, k=k)
+    return omma.replay(policy, eta, y, gap=True, predictions=False, checkpoints=0).gap
+
+
+def reliability(gaps, star):
+    """Error of the estimate, its own error bar, and how often interval and upper bound held."""
+    of_streams = []
+    for gap in gaps:
+        exact = star - (gap.attainable - gap.value)
         low, high = gap.interval
-        found.append((gap.value - true, gap.error, low <= true <= high, true <= gap.upper))
-    return np.array(found, dtype=float).mean(axis=0)
+        of_streams.append((gap.value - exact, gap.error, low <= exact <= high, exact <= gap.upper))
+    off, error, inside, below = np.mean(of_streams, axis=0)
+    return f"{100 * off:+.2f} ± {100 * error:.2f}, {100 * inside:.0f}%, {100 * below:.0f}%"
 
 
 def report():
-    """Write the table in markdown."""
-    heads = " | ".join(f"n = {n:,}" for n in ROWS)
-    click.echo(f"| metric | k | {heads} |")
-    click.echo("| --- " * (2 + len(ROWS)) + "|")
+    """Write the table in Markdown."""
+    rows = []
     for name, k in CASES:
+        classes = name.startswith("multiclass_")
+        shares, kinds = world(classes)
+        star = best_attainable(omma.metric(name), k, shares, kinds)
         cells = []
         for n in ROWS:
-            off, error, inside, below = covered(name, k, n)
-            cells.append(
-                f"{100 * off:+.2f} ± {100 * error:.2f}, {100 * inside:.0f}%, {100 * below:.0f}%"
-            )
-        click.echo(f"| `{name}` | {k or ''} | {' | '.join(cells)} |")
+            streams = (stream(shares, kinds, n, seed, classes) for seed in range(STREAMS))
+            cells.append(reliability([gap_of(name, k, *rows) for rows in streams], star))
+        rows.append([f"`{name}`", str(k or ""), *cells])
+    heads = ["metric", "k", *(f"n = {n:,}" for n in ROWS)]
+    click.echo(markdown(heads, rows, words=len(heads)))
 
 
 def report_rare():
     """Write the same for twenty labels, most of them rare; a long stream stands for the truth."""
-    click.echo(f"| k | {' | '.join(f'n = {n:,}' for n in FEW)} |")
-    click.echo("| --- " * (1 + len(FEW)) + "|")
+    rows = []
     for k in (None, 3):
-        star = rare(k, LONG, FIRST_SEED - 1).attainable
-        cells = []
-        for n in FEW:
-            every = [rare(k, n, FIRST_SEED + seed) for seed in range(STREAMS)]
-            off = np.array([gap.attainable - star for gap in every])
-            error = np.array([gap.error for gap in every])
-            inside, below = abs(off) <= 1.96 * error, off >= -1.645 * error
-            cells.append(
-                f"{100 * off.mean():+.2f} ± {100 * error.mean():.2f}, "
-                f"{100 * inside.mean():.0f}%, {100 * below.mean():.0f}%"
-            )
-        click.echo(f"| {k or ''} | {' | '.join(cells)} |")
+        star = rare_gap(k, LONG, FIRST_SEED - 1).attainable
+        seeds = range(FIRST_SEED, FIRST_SEED + STREAMS)
+        cells = [reliability([rare_gap(k, n, seed) for seed in seeds], star) for n in FEW]
+        rows.append([str(k or ""), *cells])
+    heads = ["k", *(f"n = {n:,}" for n in FEW)]
+    click.echo(markdown(heads, rows, words=len(heads)))
 
 
-def rare(k, n, seed):
+def rare_gap(k, n, seed):
     """The gap of macro G-mean on a stream with a long tail."""
-    eta, y = omma.datasets.long_tail(n, 20, seed=seed)
-    policy = omma.OMMA("macro_gmean", k=k)
-    return omma.replay(policy, eta, y, gap=True, predictions=False, checkpoints=0).gap
+    return gap_of("macro_gmean", k, *omma.datasets.long_tail(n, 20, seed=seed))
 
 
 def draw():

@@ -32,15 +32,25 @@ def scripts():
 
 def pages():
     """Pages in Markdown by their place on the site: the list, and one for each example."""
-    made = {f"gallery/{script.stem}.md": _page(script) for script in scripts()}
-    entries = [_entry(script) for script in scripts()]
-    return {"gallery/index.md": "\n".join([HEAD, *(entries or [NONE])]), **made}
+    entries, examples = [], {}
+    for script in scripts():
+        title, text, code = _parts(script)
+        page = f"{script.stem}.md"
+        picture = f"![{title}]({script.stem}.png)"
+        has_picture = _picture(script) is not None
+        linked = f"\n[{picture}]({page})\n" if has_picture else ""
+        first = text.split("\n\n")[0]
+        entries.append(f"## [{title}]({page})\n\n{first}\n{linked}")
+        shown = f"\n{picture}\n" if has_picture else ""
+        source = f'```py title="examples/{script.name}"\n{code}\n```'
+        examples[f"gallery/{page}"] = f"# {title}\n\n{text}\n{shown}\n{source}\n"
+    return {"gallery/index.md": "\n".join([HEAD, *(entries or [NONE])]), **examples}
 
 
 def pictures():
     """Files of pictures by their place on the site."""
-    found = {script.stem: _picture(script) for script in scripts()}
-    return {f"gallery/{stem}.png": path for stem, path in found.items() if path is not None}
+    paths = {script.stem: _picture(script) for script in scripts()}
+    return {f"gallery/{stem}.png": path for stem, path in paths.items() if path is not None}
 
 
 def _picture(script):
@@ -59,29 +69,6 @@ def _parts(script):
     title, _, text = words.partition("\n")
     code = "\n".join(source.splitlines()[tree.body[0].end_lineno :]).strip("\n")
     return title.rstrip("."), text.strip().lstrip("=").strip(), code
-
-
-def _shown(script, link=""):
-    if _picture(script) is None:
-        return ""
-    title = _parts(script)[0]
-    picture = f"![{title}]({script.stem}.png)"
-    return f"\n[{picture}]({link})\n" if link else f"\n{picture}\n"
-
-
-def _entry(script):
-    title, text, _ = _parts(script)
-    first = text.split("\n\n")[0]
-    page = f"{script.stem}.md"
-    return f"## [{title}]({page})\n\n{first}\n{_shown(script, page)}"
-
-
-def _page(script):
-    title, text, code = _parts(script)
-    return (
-        f"# {title}\n\n{text}\n{_shown(script)}\n"
-        f'```py title="examples/{script.name}"\n{code}\n```\n'
-    )
 
 
 if __name__ == "__main__":

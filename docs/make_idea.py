@@ -7,6 +7,7 @@ Takes some seconds.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,27 +15,24 @@ from matplotlib.figure import Figure
 
 import omma
 from omma.plots import LEARNING, color_of
+from omma.plots.frames import INK, bare
 
 FOLDER = Path(__file__).parent / "images"
 DPI = 150
-INK, GREY, FAINT = "#333333", "#666666", "#e4e4e4"
+GREY = "#666666"
 BLUE, ORANGE, GREEN, PINK = LEARNING[:4]
 METRICS = {"accuracy": GREY, "f1": BLUE, "gmean": ORANGE}
 SHOWN = {0: BLUE, 4: ORANGE, 19: GREEN, 49: PINK}  # labels of the stream
 
 
-def axes(figure, place, xlabel, title):
-    """A frame in the style of the other pictures."""
+def framed(height, place, xlabel, title):
+    """A figure with one frame in the style of the library's pictures."""
+    figure = Figure(figsize=(7.2, height))
     ax = figure.add_axes(place)
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.spines["bottom"].set_color("#999999")
-    ax.grid(axis="y", color=FAINT, linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.tick_params(length=0, labelsize=9, labelcolor=INK)
+    bare(ax, "y")
     ax.set_xlabel(xlabel, size=9.5, color=INK)
     ax.set_title(title, size=11, color=INK, loc="left", pad=12)
-    return ax
+    return figure, ax
 
 
 def worth():
@@ -43,9 +41,8 @@ def worth():
     lines = page.partition("<!-- table few -->\n\n")[2].partition("\n\n")[0].splitlines()[2:]
     cells = [line.replace(",", "").strip("| ").split(" | ") for line in lines]
     rows, half, tuned, auto = np.array(cells, float).T
-    figure = Figure(figsize=(7.2, 3.4))
-    ax = axes(
-        figure, (0.06, 0.16, 0.7, 0.68), "labelled rows",
+    figure, ax = framed(
+        3.4, (0.06, 0.16, 0.7, 0.68), "labelled rows",
         "Macro F1 on 20,000 unseen rows, in %",
     )  # fmt: skip
     ways = {  # values, colour, and where the last and the first number stand
@@ -77,9 +74,8 @@ def thresholds():
     sizes = np.unique(np.geomspace(1, len(eta), 400).astype(int))
     tp = y[order, 0].cumsum()[sizes - 1]
     cuts = eta[order, 0][sizes - 1]
-    figure = Figure(figsize=(7.2, 3.7))
-    ax = axes(
-        figure, (0.06, 0.15, 0.76, 0.7), "threshold",
+    figure, ax = framed(
+        3.7, (0.06, 0.15, 0.76, 0.7), "threshold",
         "A label in 1 of 50 rows: every metric has a best threshold of its own, %",
     )  # fmt: skip
     for name, color in METRICS.items():
@@ -110,12 +106,10 @@ def thresholds():
 
 def best_thresholds(eta):
     """For each label the threshold that maximizes F1 at known probabilities."""
-    found = []
-    for column in eta.T:
-        falling = np.sort(column)[::-1]
-        f1 = 2 * falling.cumsum() / (np.arange(1, len(column) + 1) + column.sum())
-        found.append(falling[f1.argmax()])
-    return np.array(found)
+    falling = -np.sort(-eta, axis=0)
+    predicted = np.arange(1, len(eta) + 1)[:, np.newaxis]
+    f1 = 2 * falling.cumsum(axis=0) / (predicted + eta.sum(axis=0))
+    return np.take_along_axis(falling, f1.argmax(axis=0)[np.newaxis], axis=0)[0]
 
 
 def learning():
@@ -124,24 +118,24 @@ def learning():
     eta, y = omma.datasets.long_tail(rows, 50, seed=0)
     learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), n_labels=50)
     marks = np.unique(np.geomspace(1, rows, 300).astype(int))
-    kept = []
-    for i in range(rows):
-        learner.predict(eta[i])
-        learner.update(y[i])
-        if i + 1 in set(marks.tolist()):
-            kept.append(learner.rule.thresholds)
+    thresholds = []
+    for start, stop in pairwise([0, *marks]):
+        for i in range(start, stop):
+            learner.predict(eta[i])
+            learner.update(y[i])
+        thresholds.append(learner.rule.thresholds)
+    curves = np.transpose(thresholds)
     goals = best_thresholds(eta)
-    figure = Figure(figsize=(7.2, 3.7))
-    ax = axes(
-        figure, (0.06, 0.15, 0.66, 0.7), "rows so far",
+    figure, ax = framed(
+        3.7, (0.06, 0.15, 0.66, 0.7), "rows so far",
         "The thresholds that OMMA learns on macro F1, and the best (dashed)",
     )  # fmt: skip
     for label, color in SHOWN.items():
-        ax.plot(marks, [one[label] for one in kept], color=color, linewidth=1.8)
+        ax.plot(marks, curves[label], color=color, linewidth=1.8)
         ax.axhline(goals[label], color=color, linewidth=1, linestyle=(0, (4, 3)))
         ax.annotate(
-            f"{kept[-1][label]:.2f}  label in 1 of {rows / y[:, label].sum():,.0f} rows",
-            (rows, kept[-1][label]), (8, {19: 4, 49: -4}.get(label, 0)), va="center",
+            f"{curves[label][-1]:.2f}  label in 1 of {rows / y[:, label].sum():,.0f} rows",
+            (rows, curves[label][-1]), (8, {19: 4, 49: -4}.get(label, 0)), va="center",
             textcoords="offset points", color=color, size=9.5, annotation_clip=False,
         )  # fmt: skip
     ax.set_xscale("log")
@@ -158,9 +152,8 @@ def gains():
     rule = omma.replay(omma.OMMA("macro_f1"), eta, y).rule
     labels, row = (0, 4, 49), {0: 0.3, 4: 0.5, 49: 0.22}
     scale = np.abs(rule.offset[list(labels)]).max()
-    figure = Figure(figsize=(7.2, 3.7))
-    ax = axes(
-        figure, (0.06, 0.15, 0.66, 0.7), "probability of the label in this row, η",
+    figure, ax = framed(
+        3.7, (0.06, 0.15, 0.66, 0.7), "probability of the label in this row, η",
         "What predicting a label gains: slope · η + offset",
     )  # fmt: skip
     ax.axhline(0, color=INK, linewidth=1)

@@ -5,12 +5,11 @@ python docs/make_peers.py
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from page_tables import markdown, replaced, without_repeats
 
 DOCS = Path(__file__).parent
 PAGE, RECORDS = DOCS / "peers.md", DOCS / "records" / "peers.jsonl"
@@ -25,43 +24,33 @@ METHODS = {
 }
 # MAPIE guarantees a rate, not in every seed; plain decisions are not tuned. Neither is a rival.
 RIVALS = ("TunedThresholdClassifierCV", "optimal-classification-cutoffs", "xCOLUMNs")
-START, END = "<!-- measured -->\n\n", "\n\n<!-- end of measured -->"
 
 
-def read() -> list[dict[str, Any]]:
-    """All runs."""
-    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
+def read():
+    """All runs, a row each."""
+    return pd.read_json(RECORDS, lines=True, precise_float=True)
 
 
-def tables(records: list[dict[str, Any]]) -> str:
-    """Mean and standard deviation of the metric over seeds with gaps, and the median of seconds."""
-    runs = pd.DataFrame(records)
-    values, seconds, before = [], [], None
-    for (name, metric), group in runs.groupby(["set", "metric"], sort=False):
-        head = ["" if name == before else name, metric]
-        before = name
+def tables(runs):
+    """Mean and standard deviation of the metric over seeds with gaps; the median of seconds."""
+    values, seconds = [], []
+    for place, group in runs.groupby(["set", "metric"], sort=False):
         by_method = dict(iter(group.groupby("method")))
         seeds = group["seed"].nunique()
         cells = [_value(by_method.get(method), seeds) for method in METHODS]
-        values.append([*head, *cells, _ahead(by_method)])
-        medians = [by_method[m]["seconds"].median() if m in by_method else None for m in METHODS]
-        seconds.append([*head, *("–" if s is None else f"{s:.2g}" for s in medians)])
-    columns = ["set", "metric", *METHODS.values()]
-    return "\n\n".join(
-        (
-            _table([*columns, "omma − best rival"], values),
-            "CPU seconds of fitting and deciding:",
-            _table(columns, seconds),
-        )
-    )
+        values.append([*place, *cells, _ahead(by_method)])
+        medians = group.groupby("method")["seconds"].median().reindex(list(METHODS))
+        seconds.append([*place, *medians.map("{:.2g}".format, na_action="ignore").fillna("–")])
+    heads = ["set", "metric", *METHODS.values()]
+    return _table([*heads, "omma − best rival"], values), _table(heads, seconds)
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    rule = ["---", "---", *["---:"] * (len(head) - 2)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *rows])
+def _table(heads, rows):
+    frame = pd.DataFrame(rows, columns=heads)
+    return markdown(heads, frame.assign(set=without_repeats(frame["set"])).to_numpy(), words=2)
 
 
-def _value(runs: pd.DataFrame | None, seeds: int) -> str:
+def _value(runs, seeds):
     if runs is None:
         return "–"
     spread = f" ± {runs['value'].std():.1f}" if len(runs) > 1 else ""
@@ -69,7 +58,7 @@ def _value(runs: pd.DataFrame | None, seeds: int) -> str:
     return f"{runs['value'].mean():.1f}{spread}{some}"
 
 
-def _ahead(by_method: dict[str, pd.DataFrame]) -> str:
+def _ahead(by_method):
     """How far omma is ahead of the best rival, seed by seed, with its standard error."""
     values = {name: runs.set_index("seed")["value"] for name, runs in by_method.items()}
     rivals = [values[name] for name in RIVALS if name in values]
@@ -81,13 +70,11 @@ def _ahead(by_method: dict[str, pd.DataFrame]) -> str:
     return f"{gaps.mean():+.2f} ± {error:.2f}".replace("-", "−")
 
 
-def refreshed(page: str, records: list[dict[str, Any]]) -> str:
+def refreshed(page, runs):
     """The page with tables of these runs."""
-    before, rest = page.split(START)
-    _, after = rest.split(END)
-    return before + START + tables(records) + END + after
+    values, seconds = tables(runs)
+    return replaced(replaced(page, "measured", values), "measured seconds", seconds)
 
 
 if __name__ == "__main__":
-    made = refreshed(PAGE.read_text(encoding="utf-8"), read())
-    PAGE.write_text(made, encoding="utf-8")
+    PAGE.write_text(refreshed(PAGE.read_text(encoding="utf-8"), read()), encoding="utf-8")

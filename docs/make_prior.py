@@ -7,14 +7,18 @@ Takes a minute or two.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import product
 from pathlib import Path
 
 import click
 import numpy as np
 from matplotlib.figure import Figure
+from page_tables import markdown
 
 import omma
 from omma.plots import color_of
+from omma.plots.frames import INK, bare
 from omma.plots.palette import DASHES
 
 ROWS, LABELS, SEEDS = 100_000, 200, range(5)
@@ -31,7 +35,7 @@ NAMES = {
 PAGE = Path(__file__).parent / "prior.md"
 FOLDER, DPI = Path(__file__).parent / "images", 150
 COLOR, LINES = color_of("omma"), {"labels": "-", "estimates": DASHES[1]}
-INK, GREY = "#333333", "#666666"
+GREY = "#666666"
 
 
 def stream(tail, noise, seed):
@@ -59,53 +63,55 @@ def thresholded(eta, y, weight):
 
 def measure():
     """F1 and predictions, by name, as (2, seeds, labels); and how often each label occurs."""
-    found, positives = {}, []
+    measured, positives = defaultdict(list), []
     for seed in SEEDS:
         eta, y = stream(*CHOSEN, seed)
         positives.append(y.sum(axis=0, dtype=np.int64))
-        for feedback in FEEDBACKS:
-            for prior in PRIORS:
-                policy = omma.OMMA("macro_f1", feedback=feedback, prior=prior)
-                found.setdefault((feedback, prior), []).append(counted(policy, eta, y))
-        found.setdefault("half", []).append(counted(omma.Threshold(0.5), eta, y))
-        found.setdefault("known", []).append(thresholded(eta, y, eta))
-        found.setdefault("hindsight", []).append(thresholded(eta, y, y))
-    every = {name: np.array(one).transpose(1, 0, 2) for name, one in found.items()}
-    return every, np.array(positives)
+        for feedback, prior in product(FEEDBACKS, PRIORS):
+            policy = omma.OMMA("macro_f1", feedback=feedback, prior=prior)
+            measured[feedback, prior].append(counted(policy, eta, y))
+        measured["half"].append(counted(omma.Threshold(0.5), eta, y))
+        measured["known"].append(thresholded(eta, y, eta))
+        measured["hindsight"].append(thresholded(eta, y, y))
+    by_name = {name: np.array(seeds).transpose(1, 0, 2) for name, seeds in measured.items()}
+    return by_name, np.array(positives)
 
 
-def report(found, positives):
-    """Write the table in markdown."""
-    groups = [(positives >= low) & (positives <= high) for low, high, _ in GROUPS]
-    heads = [title for *_, title in GROUPS]
+def report(measured, positives):
+    """Write the table in Markdown."""
+    groups = {title: (positives >= low) & (positives <= high) for low, high, title in GROUPS}
+    rarest = groups["under 10"]
     click.echo(f"labels a row: {positives.sum() / len(positives) / ROWS:.2f}")
-    for title, group in zip(heads, groups, strict=True):
+    for title, group in groups.items():
         click.echo(f"labels that occur {title}: {group.sum() / len(positives):.1f} of {LABELS}")
-    click.echo(f"occurrences of a label under 10, mean: {positives[groups[0]].mean():.1f}")
-    click.echo(f"| feedback | λ | macro-F1 | {' | '.join(heads)} | predictions, under 10 |")
-    click.echo("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for name, (f1, predicted) in found.items():
+    click.echo(f"occurrences of a label under 10, mean: {positives[rarest].mean():.1f}")
+    heads = ["feedback", "λ", "macro-F1", *groups, "predictions, under 10"]
+    rows = []
+    for name, (f1, predicted) in measured.items():
         who, prior = (name[0], f"{name[1]:g}") if isinstance(name, tuple) else (NAMES[name], "")
         streams = 100 * f1.mean(axis=1)
-        cells = [" ".join(who.split()), prior, f"{streams.mean():.1f} ± {streams.std():.1f}"]
-        cells += [f"{100 * f1[group].mean():.1f}" for group in groups]
-        cells += [f"{predicted[groups[0]].mean():,.1f}"]
-        click.echo(f"| {' | '.join(cells)} |")
+        rows.append([
+            " ".join(who.split()), prior, f"{streams.mean():.1f} ± {streams.std():.1f}",
+            *(f"{100 * f1[group].mean():.1f}" for group in groups.values()),
+            f"{predicted[rarest].mean():,.1f}",
+        ])  # fmt: skip
+    click.echo(markdown(heads, rows, words=len(heads)))
 
 
 def report_settings():
-    """Write macro-F1 on one stream of every kind, in markdown."""
-    priors = " | ".join(f"λ = {prior:g}" for prior in PRIORS)
-    click.echo(f"| tail | noise | feedback | {priors} | threshold 0.5 | by the probabilities |")
-    click.echo("| --- " * (5 + len(PRIORS)) + "|")
+    """Write macro-F1 on one stream of every kind, in Markdown."""
+    heads = ["tail", "noise", "feedback", *(f"λ = {prior:g}" for prior in PRIORS),
+             "threshold 0.5", "by the probabilities"]  # fmt: skip
+    rows = []
     for tail, noise in SETTINGS:
         eta, y = stream(tail, noise, seed=0)
         ends = [counted(omma.Threshold(0.5), eta, y)[0], thresholded(eta, y, eta)[0]]
         for feedback in FEEDBACKS:
             policies = [omma.OMMA("macro_f1", feedback=feedback, prior=prior) for prior in PRIORS]
-            every = [counted(policy, eta, y)[0] for policy in policies] + ends
-            cells = " | ".join(f"{100 * f1.mean():.1f}" for f1 in every)
-            click.echo(f"| {tail} | {noise} | {feedback} | {cells} |")
+            f1 = [counted(policy, eta, y)[0] for policy in policies] + ends
+            means = (f"{100 * of_labels.mean():.1f}" for of_labels in f1)
+            rows.append([str(tail), str(noise), feedback, *means])
+    click.echo(markdown(heads, rows, words=len(heads)))
 
 
 def macro_f1():
@@ -117,18 +123,18 @@ def macro_f1():
 
 def draw():
     """The first column of the table as a picture."""
-    found = macro_f1()
+    values = macro_f1()
     figure = Figure(figsize=(7.2, 3.7))
     ax = figure.add_axes((0.06, 0.14, 0.66, 0.73))
     for title in NAMES.values():
-        height = found[title.replace("\n", " "), ""]
+        height = values[title.replace("\n", " "), ""]
         ax.axhline(height, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         ax.annotate(
             f"{height:.1f}  {title}", (1, height), (6, 0), xycoords=("axes fraction", "data"),
             textcoords="offset points", va="center", color=GREY, size=9.5, annotation_clip=False,
         )  # fmt: skip
     for feedback, line in LINES.items():
-        curve = [found[feedback, f"{prior:g}".replace("e-0", "e-")] for prior in PRIORS]
+        curve = [values[feedback, f"{prior:g}".replace("e-0", "e-")] for prior in PRIORS]
         ax.plot(curve, marker="o", color=COLOR, linestyle=line, linewidth=2)
         for place, height in enumerate(curve):
             above = (feedback == "estimates") != (place == len(curve) - 1)
@@ -139,12 +145,7 @@ def draw():
             )  # fmt: skip
         x, y = (1.1, 16.4) if feedback == "estimates" else (2.3, 10.4)
         ax.text(x, y, f"feedback={feedback!r}", color=COLOR, size=9.5, va="center")
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    ax.spines["bottom"].set_color("#999999")
-    ax.grid(axis="y", color="#e4e4e4", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.tick_params(length=0, labelsize=9, labelcolor=INK)
+    bare(ax, "y")
     ax.set_xticks(range(len(PRIORS)), [f"{prior:g}" for prior in PRIORS])
     ax.set_xlim(-0.3, len(PRIORS) - 0.7)
     ax.set_ylim(0, 30)
@@ -158,7 +159,6 @@ def draw():
 PICTURES = {"prior": draw}
 
 if __name__ == "__main__":
-    measured, occurrences = measure()
-    report(measured, occurrences)
+    report(*measure())
     report_settings()
     draw().savefig(FOLDER / "prior.png", dpi=DPI, facecolor="white")

@@ -7,51 +7,43 @@ reads docs/records/river.jsonl, in which each line is a stream and a model.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
+from page_tables import markdown, replaced, without_repeats
 
 DOCS = Path(__file__).parent
 PAGE, RECORDS = DOCS / "recipes" / "river.md", DOCS / "records" / "river.jsonl"
 NAMES = ("F1", "MCC", "G-mean", "balanced accuracy")
 
 
-def read() -> list[dict[str, Any]]:
-    """All runs."""
-    return [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
+def read():
+    """All runs, a row each."""
+    return pd.read_json(RECORDS, lines=True, precise_float=True)
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """Of each metric, what the model itself gives, and what the wrapper adds."""
-    lines = [
-        "| stream | model | " + " | | ".join(NAMES) + " | |",
-        "| --- | --- |" + " ---: |" * (2 * len(NAMES)),
-    ]
-    before = None
-    for one in records:
-        cells = (_cells(*pair) for pair in one["values"].values())
-        name = "" if one["stream"] == before else one["stream"]
-        before = one["stream"]
-        lines.append(f"| {name} | {one['model']} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+def table(runs):
+    """Of each metric, the value of the model itself, and what the wrapper adds."""
+    rows = []
+    for name, run in zip(without_repeats(runs["stream"]), runs.itertuples(), strict=True):
+        row = [name, run.model]
+        for plain, wrapped in run.values.values():
+            row += [f"{plain:.1f}", _gain(plain, wrapped)]
+        rows.append(row)
+    heads = ["stream", "model", *(head for name in NAMES for head in (name, ""))]
+    return markdown(heads, rows, words=2)
 
 
-def _cells(plain: float, wrapped: float) -> str:
-    more = round(wrapped - plain, 1)
-    return f"{plain:.1f} | " + (f"{more:+.1f}".replace("-", "−") if more else "0.0")
+def _gain(plain, wrapped):
+    gain = round(wrapped - plain, 1)
+    return f"{gain:+.1f}".replace("-", "−") if gain else "0.0"
 
 
-def refreshed(page: str, records: list[dict[str, Any]]) -> str:
+def refreshed(page, runs):
     """The page with tables of these runs: streams that the hedge was made on, and others."""
-    for name, new in (("streams", False), ("others", True)):
-        start, end = f"<!-- {name} -->\n\n", f"\n\n<!-- end of {name} -->"
-        before, rest = page.split(start)
-        _, after = rest.split(end)
-        made = table([one for one in records if one["new"] == new])
-        page = before + start + made + end + after
-    return page
+    page = replaced(page, "streams", table(runs[~runs["new"]]))
+    return replaced(page, "others", table(runs[runs["new"]]))
 
 
 if __name__ == "__main__":
-    made = refreshed(PAGE.read_text(encoding="utf-8"), read())
-    PAGE.write_text(made, encoding="utf-8")
+    PAGE.write_text(refreshed(PAGE.read_text(encoding="utf-8"), read()), encoding="utf-8")

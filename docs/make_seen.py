@@ -14,17 +14,13 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from page_tables import markdown, replaced
 from scipy.special import expit, logit
-from sklearn.linear_model import LogisticRegression
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import omma
-from omma_study.small import read_study
+from omma_study.small import MODELS, estimates, read_study
 
 PAGE = Path(__file__).with_name("seen.md")
-BEGIN, END = "<!-- table: make_seen.py -->", "<!-- end of table -->"
 SEEDS, AUDITED = range(20), 0.05
 
 
@@ -48,11 +44,7 @@ def decided_half(name):
     """Probabilities and labels of the half of a set that a model was not fitted to."""
     features, y = read_study(Path(sys.argv[1]) / name)
     order = np.random.default_rng(0).permutation(len(y))
-    fitted, others = np.array_split(order, 2)
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    model = OneVsRestClassifier(model) if y.ndim == 2 else model
-    eta = model.fit(features[fitted], y[fitted]).predict_proba(features[others])
-    return (eta if y.ndim == 2 else eta[:, 1]), y[others]
+    return estimates(MODELS["logistic"], features[order], y[order])
 
 
 def real(name, seed):
@@ -81,12 +73,12 @@ def errors(stream, target, limit):
     """Mean absolute errors in points: from hits alone, without audits, and with them."""
     metric, k = omma.metrics.read_target(target)
     policy = omma.Auto(metric, k=k, subject_to=limit)
-    found = []
+    of_seeds = []
     for seed in SEEDS:
         eta, y = stream(seed)
         # Another seed than that of the stream: audits must not depend on its numbers.
         audited = np.random.default_rng([seed, 1]).random(len(y)) < AUDITED
-        apart = []
+        estimates = []
         for rows in (np.zeros(len(y), dtype=bool), audited):
             trace = omma.replay(policy, eta, y, seen="predicted", audited=rows)
             shown = np.reshape(trace.predictions, (len(y), -1))
@@ -95,24 +87,22 @@ def errors(stream, target, limit):
                 metric.value(omma.Counts.from_labels(known, shown))
                 for known in (labels, labels * shown)
             )
-            apart += [abs(of_hits - true), abs(trace.value - true)]
-        found.append((apart[2], apart[1], apart[3]))
-    return 100 * np.mean(found, axis=0)
+            estimates.append((abs(of_hits - true), abs(trace.value - true)))
+        (_, without_audits), with_audits = estimates
+        of_seeds.append((with_audits[0], without_audits, with_audits[1]))
+    return 100 * np.mean(of_seeds, axis=0)
 
 
 def table():
-    """A line for each stream."""
-    lines = [
-        "| stream | metric | hits alone | no audits | 5 % audited |",
-        "| --- | --- | ---: | ---: | ---: |",
+    """A row for each stream."""
+    heads = ["stream", "metric", "hits alone", "no audits", "5 % audited"]
+    rows = [
+        [name, f"`{target}`", *(f"{error:.1f}" for error in errors(stream, target, limit))]
+        for name, (stream, target, limit) in STREAMS.items()
     ]
-    for name, (stream, target, limit) in STREAMS.items():
-        numbers = " | ".join(f"{error:.1f}" for error in errors(stream, target, limit))
-        lines.append(f"| {name} | `{target}` | {numbers} |")
-    return "\n".join(lines)
+    return markdown(heads, rows, words=2)
 
 
 if __name__ == "__main__":
-    before, _, after = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = after.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}", encoding="utf-8")
+    page = replaced(PAGE.read_text(encoding="utf-8"), "table: make_seen.py", table())
+    PAGE.write_text(page, encoding="utf-8")

@@ -7,10 +7,10 @@ It takes about a minute and writes the tables into the page. Each figure is a me
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
+from page_tables import markdown, replaced
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
@@ -42,68 +42,74 @@ def score(metric, rule, eta, y):
     return omma.metric(metric).score(y, rule.predict(eta))
 
 
+def stream(rows, seed, warp=lambda eta: eta):
+    """Probabilities and labels of the labelled rows, and those of the unseen ones."""
+    eta, y = omma.datasets.long_tail(n=rows + UNSEEN, m=LABELS, seed=seed)
+    eta = warp(eta)
+    return (eta[:rows], y[:rows]), (eta[rows:], y[rows:])
+
+
+def three_ways(metric, labelled, unseen):
+    """The metric on unseen rows of the threshold 0.5, of tuned thresholds and of Auto."""
+    eta, y = unseen
+    half = omma.metric(metric).score(y, (eta >= 0.5).astype(int))
+    rules = tuned_rule(metric, *labelled), auto_rule(metric, *labelled)
+    return [half, *(score(metric, rule, eta, y) for rule in rules)]
+
+
+def mean(scores):
+    """The mean of each column, mostly over seeds."""
+    return np.mean(list(scores), axis=0)
+
+
 def few_labels(warp=lambda eta: eta):
     """Macro F1 on unseen rows after 100 to 10,000 labelled ones."""
     for rows in (100, 300, 1000, 3000, 10_000):
-        yield (f"{rows:,}", *_mean(_few_labels(rows, seed, warp) for seed in SEEDS))
-
-
-def _few_labels(rows, seed, warp):
-    eta, y = omma.datasets.long_tail(n=rows + UNSEEN, m=LABELS, seed=seed)
-    eta = warp(eta)
-    seen, unseen = (eta[:rows], y[:rows]), (eta[rows:], y[rows:])
-    rules = (
-        omma.Rule(np.ones(LABELS), np.full(LABELS, -0.5)),
-        tuned_rule("macro_f1", *seen),
-        auto_rule("macro_f1", *seen),
-    )
-    return [score("macro_f1", rule, *unseen) for rule in rules]
+        scores = (three_ways("macro_f1", *stream(rows, seed, warp)) for seed in SEEDS)
+        yield (f"{rows:,}", *mean(scores))
 
 
 def one_label():
     """F1 of one label with a base rate of 5 %, and micro F1 with one threshold for all labels."""
     for rows in (100, 300, 1000, 10_000):
-        yield (f"F1 of one label, {rows:,}", *_mean(_one_label(rows, seed) for seed in SEEDS))
+        yield (f"F1 of one label, {rows:,}", *mean(_one_label(rows, seed) for seed in SEEDS))
     for rows in (100, 300, 1000):
-        yield (f"micro F1 of 20 labels, {rows:,}", *_mean(_micro(rows, seed) for seed in SEEDS))
+        yield (f"micro F1 of 20 labels, {rows:,}", *mean(_micro(rows, seed) for seed in SEEDS))
 
 
 def _one_label(rows, seed):
-    eta, y = omma.datasets.long_tail(n=rows + UNSEEN, m=LABELS, seed=seed)
-    scores = []
-    for j in range(4, 12):  # labels in 3 to 10 % of the rows
-        seen, unseen = (eta[:rows, j], y[:rows, j]), (eta[rows:, j], y[rows:, j])
-        rules = tuned_rule("f1", *seen), auto_rule("f1", *seen)
-        half = omma.metric("f1").score(unseen[1], (unseen[0] >= 0.5).astype(int))
-        scores.append([half, *(score("f1", rule, *unseen) for rule in rules)])
-    return np.mean(scores, axis=0)
+    (eta, y), (new_eta, new_y) = stream(rows, seed)
+    labels = range(4, 12)  # labels in 3 to 10 % of the rows
+    return mean(
+        three_ways("f1", (eta[:, j], y[:, j]), (new_eta[:, j], new_y[:, j])) for j in labels
+    )
 
 
 def _micro(rows, seed):
-    eta, y = omma.datasets.long_tail(n=rows + UNSEEN, m=LABELS, seed=seed)
+    labelled, unseen = stream(rows, seed)
     metric = omma.metric("micro_f1")
-    cuts = np.arange(0.01, 1, 0.01)
-    tuned = [metric.score(y[:rows], (eta[:rows] >= cut).astype(int)) for cut in cuts]
-    best = cuts[np.argmax(tuned)]
-    rule = auto_rule("micro_f1", eta[:rows], y[:rows])
-    shared = [metric.score(y[rows:], (eta[rows:] >= cut).astype(int)) for cut in (0.5, best)]
-    return [*shared, score("micro_f1", rule, eta[rows:], y[rows:])]
+
+    def shared(cut, eta, y):
+        return metric.score(y, (eta >= cut).astype(int))
+
+    best = max(np.arange(0.01, 1, 0.01), key=lambda cut: shared(cut, *labelled))
+    rule = auto_rule("micro_f1", *labelled)
+    return [shared(0.5, *unseen), shared(best, *unseen), score("micro_f1", rule, *unseen)]
 
 
 def budgets():
     """Exactly 3 labels a row: macro recall and macro F1 after 1,000 labelled rows."""
     for metric in ("macro_recall", "macro_precision", "macro_f1"):
-        yield (f"{metric}@3", *_mean(_budget(metric, seed) for seed in SEEDS))
+        yield (f"{metric}@3", *mean(_budget(metric, seed) for seed in SEEDS))
 
 
 def _budget(metric, seed, rows=1000, k=3):
-    eta, y = omma.datasets.long_tail(n=rows + UNSEEN, m=LABELS, seed=seed)
-    seen, unseen = (eta[:rows], y[:rows]), (eta[rows:], y[rows:])
-    thresholds = tuned_rule("macro_f1", *seen).thresholds
+    labelled, unseen = stream(rows, seed)
+    thresholds = tuned_rule("macro_f1", *labelled).thresholds
     rules = (
         omma.Rule(np.ones(LABELS), np.zeros(LABELS), k=k),
         omma.Rule(np.ones(LABELS), -thresholds, k=k),  # the furthest above their thresholds
-        auto_rule(metric, *seen, k=k),
+        auto_rule(metric, *labelled, k=k),
     )
     return [score(metric, rule, *unseen) for rule in rules]
 
@@ -121,16 +127,16 @@ def limits():
 def _limit(rows, seed, limit="micro_precision >= 0.5"):
     eta, y = omma.datasets.long_tail(n=rows + UNSEEN, m=LABELS, seed=seed)
     tuned = tuned_rule("macro_f1", eta[:rows], y[:rows], subject_to=limit).predict(eta[rows:])
-    stream = omma.replay(omma.Auto("macro_f1", subject_to=limit), eta, y).predictions[rows:]
+    online = omma.replay(omma.Auto("macro_f1", subject_to=limit), eta, y).predictions[rows:]
     return [
         [omma.metric(name).score(y[rows:], decided) for name in ("macro_f1", "micro_precision")]
-        for decided in (tuned, stream)
+        for decided in (tuned, online)
     ]
 
 
 def drift():
     """Macro F1 after the base rates rise: thresholds of before, and Auto that goes on learning."""
-    results = _mean(_drift(seed) for seed in SEEDS)
+    results = mean(_drift(seed) for seed in SEEDS)
     for name, value in zip(("before", "after"), np.reshape(results, (2, 3)), strict=True):
         yield (name, *value)
 
@@ -154,7 +160,7 @@ def _drift(seed, rows=3000):
 def no_labels():
     """Macro F1 without any label, by probabilities that are exact or too sure."""
     for name, warp in (("calibrated", lambda eta: eta), ("overconfident", overconfident)):
-        yield (name, *_mean(_no_labels(seed, warp) for seed in SEEDS))
+        yield (name, *mean(_no_labels(seed, warp) for seed in SEEDS))
 
 
 def _no_labels(seed, warp):
@@ -166,7 +172,7 @@ def _no_labels(seed, warp):
 
 def confident():
     """Digits of scikit-learn: a model that is nearly always right leaves little to decide."""
-    yield ("macro F1 of 10 digits, 300", *_mean(_confident(seed) for seed in SEEDS))
+    yield ("macro F1 of 10 digits, 300", *mean(_confident(seed) for seed in SEEDS))
 
 
 def _confident(seed, rows=300, trained=600):
@@ -175,14 +181,7 @@ def _confident(seed, rows=300, trained=600):
     pixels, digit = pixels[order] / 16, digit[order]
     model = LogisticRegression(max_iter=1000).fit(pixels[:trained], digit[:trained])
     eta, y = model.predict_proba(pixels[trained:]), np.eye(10, dtype=int)[digit[trained:]]
-    seen, unseen = (eta[:rows], y[:rows]), (eta[rows:], y[rows:])
-    half = omma.metric("macro_f1").score(unseen[1], (unseen[0] >= 0.5).astype(int))
-    rules = tuned_rule("macro_f1", *seen), auto_rule("macro_f1", *seen)
-    return [half, *(score("macro_f1", rule, *unseen) for rule in rules)]
-
-
-def _mean(scores):
-    return np.mean(list(scores), axis=0)
+    return three_ways("macro_f1", (eta[:rows], y[:rows]), (eta[rows:], y[rows:]))
 
 
 # The tables of the page, by the marker above each: heads and rows.
@@ -201,18 +200,12 @@ TABLES = {
 def table(name):
     """One table in Markdown."""
     heads, rows = TABLES[name]
-    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1)]
-    lines += [[cell if isinstance(cell, str) else f"{cell:.3f}" for cell in row] for row in rows()]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def written(page):
-    """The page with all its tables made anew."""
-    for name in TABLES:
-        found = re.compile(rf"(<!-- table {name} -->\n\n)(?:\|.*\n)*")
-        page = found.sub(lambda match, name=name: f"{match[1]}{table(name)}\n", page)
-    return page
+    texts = [[cell if isinstance(cell, str) else f"{cell:.3f}" for cell in row] for row in rows()]
+    return markdown(heads, texts)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    for name in TABLES:
+        page = replaced(page, f"table {name}", table(name))
+    PAGE.write_text(page, encoding="utf-8")

@@ -23,10 +23,10 @@ def test_tables_of_streams_come_from_records_and_none_loses_a_point(script):
     records = make_river.read()
     page = make_river.PAGE.read_text(encoding="utf-8")
     assert make_river.refreshed(page, records) == page
-    assert len([one for one in records if not one["new"]]) == 20
-    for one in records:
-        if (one["stream"], one["model"]) != ("Agrawal 4, 0", "adaptive random forest"):
-            for plain, wrapped in one["values"].values():
+    assert (~records["new"]).sum() == 20
+    for run in records.itertuples():
+        if (run.stream, run.model) != ("Agrawal 4, 0", "adaptive random forest"):
+            for plain, wrapped in run.values.values():
                 assert wrapped > plain - 1.0  # the page says why that one does
 
 
@@ -34,5 +34,5 @@ def test_the_table_of_peers_comes_from_records(script):
     make_peers = script("make_peers")
     records, page = make_peers.read(), make_peers.PAGE.read_text(encoding="utf-8")
     assert make_peers.refreshed(page, records) == page
-    assert {one["seed"] for one in records} == set(range(19))
-    assert {one["method"] for one in records} == set(make_peers.METHODS)
+    assert set(records["seed"]) == set(range(19))
+    assert set(records["method"]) == set(make_peers.METHODS)

@@ -1,0 +1,22 @@
+"""Tables of pages: how they look in Markdown, and how a page gets a new one."""
+
+from __future__ import annotations
+
+import re
+
+
+def markdown(heads, rows, words=1):
+    """A table in Markdown; its first ``words`` columns hold words, the others numbers."""
+    rule = ["---"] * words + ["---:"] * (len(heads) - words)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
+
+
+def replaced(page, marker, table):
+    """The text of a page with a new table below a marker, which is a comment of HTML."""
+    old = rf"(<!-- {re.escape(marker)} -->\n\n)(?:\|.*\n)*"
+    return re.sub(old, lambda match: f"{match[1]}{table}\n", page)
+
+
+def without_repeats(names):
+    """A column of names in which rows below the first one of a name are empty."""
+    return names.where(names.ne(names.shift()), "")
