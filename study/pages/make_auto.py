@@ -16,6 +16,7 @@ from common import DOCS, RECORDS
 from omma_study import auto, small
 from omma_study.records import pack, read
 from omma_study.tables import Table, escaped, markdown
+from omma_study.verdicts import lost_cells
 
 LUCKY = "macro_precision@3"  # over a whole sequence, it rewards early luck
 PACKED, SMALL, PAGE = RECORDS / "auto.jsonl.xz", RECORDS / "small.jsonl.xz", DOCS / "auto.md"
@@ -243,31 +244,31 @@ def headline(frames):
     late_few = late[late["rows"] < 500]
     unlucky = many[many["metric"] != LUCKY]
     reached = (
-        whole["is_lost"].mean() <= 0.1,
-        whole["is_below"].mean() <= 0.02,
+        whole["lost"].mean() <= 0.1,
+        whole["below"].mean() <= 0.02,
         logistic["gain"].mean() >= 0.0,
     )
     return (
         f"**On {len(whole)} cells of {whole['set'].nunique()} other data sets, `Auto` differs from "
         f"the better of OMMA and OMMA(η̂) by {100 * whole['gain'].mean():+.2f} points on average "
         f"({100 * late['gain'].mean():+.2f} on second halves). It loses "
-        f"{whole['is_lost'].sum()} cells ({percent(whole['is_lost'].mean())}), and "
-        f"{whole['is_below'].sum()} cells are below the simple rule "
-        f"({percent(whole['is_below'].mean())}).** There were three goals: lose at most "
+        f"{whole['lost'].sum()} cells ({percent(whole['lost'].mean())}), and "
+        f"{whole['below'].sum()} cells are below the simple rule "
+        f"({percent(whole['below'].mean())}).** There were three goals: lose at most "
         "10 % of the cells, at most 2 % below the simple rule, and no loss on average with "
         "logistic regression, whose probabilities are nearly right "
         f"({100 * logistic['gain'].mean():+.2f} points here). {sum(reached)} of 3 are reached.\n\n"
-        f"- Below 500 rows, {percent(few['is_lost'].mean())} of the cells are lost, and "
-        f"{percent(few['is_lost_by_chance'].mean())} are lost by chance: one decision more or less "
+        f"- Below 500 rows, {percent(few['lost'].mean())} of the cells are lost, and "
+        f"{percent(few['lost by chance'].mean())} are lost by chance: one decision more or less "
         "moves a metric by tenths of a point.\n"
-        f"- From 1,000 rows on, {percent(many['is_lost'].mean())} are lost, and "
-        f"{percent(many['is_lost_by_chance'].mean())} by chance. Without `{LUCKY}` it is "
-        f"{percent(unlucky['is_lost'].mean())}: over a whole sequence, that metric rewards labels "
+        f"- From 1,000 rows on, {percent(many['lost'].mean())} are lost, and "
+        f"{percent(many['lost by chance'].mean())} by chance. Without `{LUCKY}` it is "
+        f"{percent(unlucky['lost'].mean())}: over a whole sequence, that metric rewards labels "
         "whose few predictions were hits, and OMMA then stops predicting them.\n"
-        f"- {few['is_below'].sum()} of the {whole['is_below'].sum()} cells below the simple rule "
+        f"- {few['below'].sum()} of the {whole['below'].sum()} cells below the simple rule "
         "have fewer than 500 rows, and what they lose are mostly the first decisions: "
-        f"{percent(few['is_below'].mean())} of these cells are below it over whole sequences, "
-        f"{percent(late_few['is_below'].mean())} on second halves."
+        f"{percent(few['below'].mean())} of these cells are below it over whole sequences, "
+        f"{percent(late_few['below'].mean())} on second halves."
     )
 
 
@@ -284,12 +285,7 @@ def small_parts():
                 title = f"{name}, {words}, means by {by}, in %"
                 tables.append(drawn(Table(title, small.summary(frame, by))))
     other = frames["whole"][frames["whole"]["part"] == "other"]
-    lost = other[other["is_lost"]].sort_values("gain")
-    columns = {"labels": "OMMA", "estimates": "OMMA(η̂)", "auto": "Auto"}
-    shown = lost[["set", "model", "metric"]].copy()
-    for key, title in columns.items():
-        shown[title] = lost[key].map(lambda value: f"{100 * value:.2f}")
-    shown["gain"] = lost["gain"].map(lambda value: f"{100 * value:+.2f}")
+    columns = {name: small.COLUMNS[name] for name in ("labels", "estimates", "auto")}
     names = list(dict.fromkeys(other["set"]))
     return {
         "headline": headline(frames),
@@ -298,7 +294,7 @@ def small_parts():
         "keel": ", ".join(name.split("/")[1] for name in names if "/" in name),
         "shared": ", ".join(name for name in names if "/" not in name),
         "small_means": "\n".join(tables),
-        "small_lost": drawn(Table(f"Lost cells, in % ({len(lost)})", shown, words=3)),
+        "small_lost": drawn(lost_cells(other, ["set", "model", "metric"], columns)),
     }
 
 

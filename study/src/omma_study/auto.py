@@ -1,8 +1,7 @@
 """``omma.Auto`` against OMMA with every feedback and λ, probabilities as they are and distorted.
 
 A cell is a dataset, a distortion of its probabilities and a metric; its values are means over
-sequences. A cell is lost where ``Auto`` is more than half a point below the better of OMMA and
-OMMA(η̂) with the usual λ, of which nobody knows beforehand which it is.
+sequences. ``Auto`` is judged by the better of OMMA and OMMA(η̂) with the usual λ.
 """
 
 import math
@@ -22,9 +21,11 @@ import omma
 from omma_study.checks import choice
 from omma_study.config import PRIORS, SEEDS, Source
 from omma_study.estimates import EstimateCache
+from omma_study.policies import POLICIES
 from omma_study.records import Record
 from omma_study.runs import CACHE, Job, Progress, Summary, perform
 from omma_study.tables import Table, plain, title
+from omma_study.verdicts import judged, lost_cells, means
 
 SUITE = "auto"
 TITLE = "Auto against OMMA with every feedback and λ, probabilities as they are and distorted"
@@ -35,7 +36,6 @@ AS_IS = "as is"
 OF_TREES = "boosted trees as they come"
 # Constants of Auto were chosen on these sets, before the grid was run.
 DESIGN = ("yeast", "youtube_deepwalk", "rcv1_subsets", "news20", "covtype")
-SLACK = 0.005  # half a point: less is not called a loss
 LABELS, ESTIMATES = f"omma {plain(USUAL_PRIOR)}", f"omma_eta {plain(USUAL_PRIOR)}"
 
 _LINEAR = {"name": "logistic", "C": 1.0}
@@ -113,11 +113,7 @@ def distorted(eta: Any, name: str) -> Any:
 def contenders(target: str, priors: Sequence[float]) -> dict[str, omma.Policy]:
     """The policies of a cell by name; λ follows the name where it was chosen."""
     metric, k = omma.metrics.read_target(target)
-    # The most probable class, where there is one a row.
-    top = 1 if metric.multiclass else k
-    policies: dict[str, omma.Policy] = {
-        "baseline": omma.Threshold(0.5) if top is None else omma.TopK(top)
-    }
+    policies: dict[str, omma.Policy] = {"baseline": POLICIES["baseline"].make(metric, k, 0.0)}
     for prior in priors:
         policies[f"omma {plain(prior)}"] = omma.OMMA(metric, k, prior=prior)
         policies[f"omma_eta {plain(prior)}"] = omma.OMMA(metric, k, "estimates", prior)
@@ -218,11 +214,9 @@ def cells(records: Iterable[Record]) -> pd.DataFrame:
     full = runs[runs["n_priors"] == runs.groupby(keys)["n_priors"].transform("max")]
     groups = full.drop(columns="n_priors").groupby(keys, sort=False)
     table = groups.mean().assign(sequences=groups["sequences"].sum()).reset_index()
-    table["better"] = table[[LABELS, ESTIMATES]].max(axis=1)
+    table = judged(table, LABELS, ESTIMATES)
     # Either feedback with any λ.
     table["hindsight"] = table[[name for name in table if name.startswith("omma")]].max(axis=1)
-    table["gain"] = table["auto"] - table["better"]
-    table["lost"] = table["gain"] < -SLACK
     table["design"] = table["dataset"].isin(DESIGN)
     # Tables list distortions as they are defined, not by the alphabet.
     order = {name: place for place, name in enumerate((*DISTORTIONS, OF_TREES))}
@@ -274,43 +268,28 @@ def tables(records: Iterable[Record]) -> list[Table]:
     """Goals, means by distortion, by metric and by set, and the lost cells."""
     all_cells = cells(records)
     design = all_cells["design"]
-    tables = []
-    parts = {
-        "all sets": all_cells,
-        "sets of the design": all_cells[design],
-        "other sets": all_cells[~design],
-    }
-    for name, part in parts.items():
-        if name != "all sets" and len(part) in (0, len(all_cells)):
-            continue  # there is nothing to tell apart
-        rows = [
-            {
-                "goal": goal.words,
-                "to reach": f"{goal.target:g} {goal.unit}",
-                "reached": f"{goal.reached:.2f} {goal.unit}",
-                "": "yes" if goal.holds else "no",
-            }
-            for goal in goals(part)
-        ]
-        tables.append(Table(f"Goals, {name} ({len(part)} cells)", pd.DataFrame(rows)))
-    for head, column in (("distortion",) * 2, ("metric",) * 2, ("set", "dataset")):
-        groups = dict(iter(all_cells.groupby(column, sort=False))) | {"all": all_cells}
-        rows = [
-            {
-                head: name,
-                "cells": str(len(group)),
-                **{title: f"{100 * group[key].mean():.2f}" for key, title in COLUMNS.items()},
-                "gain": f"{100 * group['gain'].mean():+.2f}",
-                "lost": str(group["lost"].sum()),
-            }
-            for name, group in groups.items()
-        ]
-        tables.append(Table(f"Means by {head}, in %", pd.DataFrame(rows)))
-    lost = all_cells[all_cells["lost"]].sort_values("gain")
-    if len(lost):
-        values = lost[[LABELS, ESTIMATES, "auto"]].map(lambda value: f"{100 * value:.2f}")
-        frame = lost[["dataset", "distortion", "metric"]].rename(columns={"dataset": "set"})
-        frame = pd.concat([frame, values.rename(columns=COLUMNS)], axis=1)
-        frame["gain"] = lost["gain"].map(lambda value: f"{100 * value:+.2f}")
-        tables.append(Table(f"Lost cells, in % ({len(lost)})", frame, words=3))
+    parts = {"all sets": all_cells}
+    if design.any() and not design.all():
+        parts |= {"sets of the design": all_cells[design], "other sets": all_cells[~design]}
+    tables = [_goals_table(name, part) for name, part in parts.items()]
+    by_set = all_cells.rename(columns={"dataset": "set"})
+    for head in ("distortion", "metric", "set"):
+        frame = means(by_set, head, COLUMNS, lambda group: {"lost": str(group["lost"].sum())})
+        tables.append(Table(f"Means by {head}, in %", frame))
+    if all_cells["lost"].any():
+        columns = {name: COLUMNS[name] for name in (LABELS, ESTIMATES, "auto")}
+        tables.append(lost_cells(by_set, ["set", "distortion", "metric"], columns))
     return tables
+
+
+def _goals_table(name: str, part: pd.DataFrame) -> Table:
+    rows = [
+        {
+            "goal": goal.words,
+            "to reach": f"{goal.target:g} {goal.unit}",
+            "reached": f"{goal.reached:.2f} {goal.unit}",
+            "": "yes" if goal.holds else "no",
+        }
+        for goal in goals(part)
+    ]
+    return Table(f"Goals, {name} ({len(part)} cells)", pd.DataFrame(rows))

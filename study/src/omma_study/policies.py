@@ -58,6 +58,12 @@ class PaperFrankWolfe(omma.OnlineFrankWolfe):
         state.due = due + interval
 
 
+def _baseline(metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
+    # Of classes, the most probable one.
+    top = 1 if metric.multiclass else k
+    return omma.Threshold(0.5) if top is None else omma.TopK(top)
+
+
 def _ofo(feedback: Any, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
     # F1 of one label is a macro average of one.
     average: Any = {"macro_f1": "macro", "f1": "macro", "micro_f1": "micro"}.get(metric.name)
@@ -78,10 +84,7 @@ def _offline(start: Any) -> Callable[..., omma.FrankWolfe]:
 
 # In the order of the rows of the paper's tables.
 POLICIES: dict[str, NamedPolicy] = {
-    "baseline": NamedPolicy(
-        "Top-k / η̂ ≥ 0.5",
-        lambda metric, k, prior: omma.Threshold(0.5) if k is None else omma.TopK(k),
-    ),
+    "baseline": NamedPolicy("Top-k / η̂ ≥ 0.5", _baseline),
     **_with_feedback("ofo", "OFO", _ofo),
     **_with_feedback("greedy", "Greedy", lambda f, m, k, p: omma.Greedy(m, k, f, p)),
     # Decides by the metric at expected counts, as the code behind the paper's tables.

@@ -30,12 +30,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import omma
+from omma_study.policies import POLICIES
 from omma_study.records import Record, make, write
+from omma_study.verdicts import SLACK, judged, means
 
 SUITE = "small"
 MOST_ROWS, FEATURES, LABELS = 5000, 60, 40  # of a set that are taken
 SPLITS, SEQUENCES = 4, 2
-SLACK = 0.005  # half a point: less is not called a loss
 SIZES = ("below 500", "500 to 999", "1,000 or more")  # rows of a sequence
 MODELS = {
     "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
@@ -137,9 +138,8 @@ def estimates(model: Any, features: Any, y: Any) -> tuple[Any, Any]:
 def policies_of(target: str) -> dict[str, omma.Policy]:
     """The policies of a cell."""
     metric, k = omma.metrics.read_target(target)
-    top = 1 if metric.multiclass else k
     return {
-        "simple": omma.Threshold(0.5) if top is None else omma.TopK(top),
+        "simple": POLICIES["baseline"].make(metric, k, 0.0),
         "labels": omma.OMMA(metric, k),
         "estimates": omma.OMMA(metric, k, "estimates"),
         "auto": omma.Auto(metric, k),
@@ -195,7 +195,7 @@ def cells(records: Iterable[Record], half: str = "whole") -> pd.DataFrame:
     >>> values = {"simple": [0.5, 0.5], "labels": [0.5, 0.7], "estimates": [0.6, 0.8]}
     >>> values |= {"auto": [0.68, 0.7]}
     >>> frame = cells([{"spec": {"set": "a"}, "result": {"rows": 500, "whole": values}}])
-    >>> round(float(frame["gain"][0]), 6), bool(frame["is_lost"][0]), bool(frame["is_below"][0])
+    >>> round(float(frame["gain"][0]), 6), bool(frame["lost"][0]), bool(frame["below"][0])
     (-0.01, True, False)
     >>> round(float(frame["picked"][0]), 6)
     0.7
@@ -214,40 +214,29 @@ def cells(records: Iterable[Record], half: str = "whole") -> pd.DataFrame:
         )
     frame = pd.DataFrame(rows)
     frame["rows decided"] = pd.cut(frame["rows"], [0, 499, 999, MOST_ROWS], labels=SIZES)
-    frame["better"] = frame[["labels", "estimates"]].max(axis=1)
-    frame["gain"] = frame["auto"] - frame["better"]
-    frame["is_lost"] = frame["gain"] < -SLACK
-    frame["is_lost_by_chance"] = frame["picked"] < frame["better"] - SLACK
-    frame["is_below"] = frame["auto"] < frame["simple"] - SLACK
+    frame = judged(frame, "labels", "estimates")
+    frame["lost by chance"] = frame["picked"] < frame["better"] - SLACK
+    frame["below"] = frame["auto"] < frame["simple"] - SLACK
     return frame
+
+
+COLUMNS = {
+    "simple": "0.5 / top-k",
+    "labels": "OMMA",
+    "estimates": "OMMA(η̂)",
+    "better": "better of both",
+    "auto": "Auto",
+}
+SHARES = {"lost": "lost", "lost by chance": "lost by chance", "below": "below 0.5 / top-k"}
 
 
 def summary(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     """Mean gain, lost cells, those by chance, and cells below the simple rule, by a column."""
-    has_order = isinstance(frame[by].dtype, pd.CategoricalDtype)  # all others: as they come
-    groups = dict(iter(frame.groupby(by, sort=has_order, observed=True))) | {"all": frame}
-    rows = [
-        {
-            by: name,
-            "cells": str(len(group)),
-            **{
-                title: f"{100 * group[key].mean():.2f}"
-                for key, title in (
-                    ("simple", "0.5 / top-k"),
-                    ("labels", "OMMA"),
-                    ("estimates", "OMMA(η̂)"),
-                    ("better", "better of both"),
-                    ("auto", "Auto"),
-                )
-            },
-            "gain": f"{100 * group['gain'].mean():+.2f}",
-            "lost": f"{100 * group['is_lost'].mean():.1f} %",
-            "lost by chance": f"{100 * group['is_lost_by_chance'].mean():.1f} %",
-            "below 0.5 / top-k": f"{100 * group['is_below'].mean():.1f} %",
-        }
-        for name, group in groups.items()
-    ]
-    return pd.DataFrame(rows)
+
+    def shares(group: pd.DataFrame) -> dict[str, str]:
+        return {title: f"{100 * group[name].mean():.1f} %" for name, title in SHARES.items()}
+
+    return means(frame, by, COLUMNS, shares)
 
 
 @click.command()
