@@ -1,4 +1,4 @@
-"""What the pages of the study share: sections of records, values by sequence, tables."""
+"""What the pages of the study share: sections of records, means of their cells, tables."""
 
 import re
 from pathlib import Path
@@ -7,10 +7,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from omma_study.policies import POLICIES, supports
-from omma_study.records import read
+from omma_study.records import key_of, read
 from omma_study.tables import (
     Section,
-    Table,
     heading,
     markdown,
     policy_of,
@@ -24,18 +23,16 @@ LABELS, CLASSES, ADAM = "multilabel_fixed", "multiclass_fixed", "multiclass_adam
 ONLINE, ONLINE_PAPER = "online_cpe", "online_paper"
 MADE = ("paper_synthetic", "paper_synthetic_classes")
 RARE = 10  # occurrences in the sequence
-PLACE = ["suite", "dataset", "target"]
 
 
 class Study(NamedTuple):
-    """Sections by (suite, dataset), and values of each policy with its best λ in each cell.
+    """Sections by (suite, dataset), and what each policy has in each cell with its best λ.
 
-    ``values`` has a row for each (suite, dataset, target, seed), ``means`` and ``deviations`` one
-    for each (suite, dataset, target); columns are policies.
+    ``means`` and ``deviations`` over sequences have a row for each (suite, dataset, target), and a
+    column for each policy.
     """
 
     sections: dict[tuple[str, str], Section]
-    values: pd.DataFrame
     means: pd.DataFrame
     deviations: pd.DataFrame
 
@@ -77,28 +74,29 @@ def rare_share(section):
 def finished(records):
     """Records of policies that were run on each metric with each λ; others are under way."""
     done = [record for record in records if record["kind"] == "study" and record["result"]]
-    whole = {
+    complete = {
         (section.suite, section.dataset, policy)
         for section in sections(done)
         for policy in section.policies
-        if _is_whole(section, policy)
+        if _is_complete(section, policy)
     }
     return [
         record
         for record in done
-        if (record["suite"], record["spec"]["dataset"], policy_of(record)) in whole
+        if (record["suite"], record["spec"]["dataset"], policy_of(record)) in complete
     ]
 
 
-def _is_whole(section, policy):
+def _is_complete(section, policy):
+    n_priors = len(section.priors) if POLICIES[policy].prior else 1
     # How many λ were run for each metric.
     tried = section.by_prior.loc[policy].groupby("target").size()
-    n_priors = len(section.priors) if POLICIES[policy].prior else 1
-    return all(
-        tried.get(target, 0) == n_priors
+    expected = [
+        target
         for target, (metric, k) in section.targets.items()
         if target in tried or supports(policy, metric, k)
-    )
+    ]
+    return bool((tried.reindex(expected) == n_priors).all())
 
 
 def load(files):
@@ -109,22 +107,29 @@ def load(files):
 
 
 def study_of(some_sections):
-    """Sections with the values of all policies, each with the λ of its best mean."""
+    """Sections with the means of all policies."""
     by_place = {(section.suite, section.dataset): section for section in some_sections}
-    values = pd.concat(
-        {
-            key: section.best_runs.pivot(index=["target", "seed"], columns="policy", values="value")
-            for key, section in by_place.items()
-        },
-        names=["suite", "dataset"],
-    )
-    cells = values.groupby(level=PLACE)
-    return Study(by_place, values, cells.mean(), cells.std())
+    cells = {place: section.cells[["mean", "std"]] for place, section in by_place.items()}
+    table = pd.concat(cells, names=["suite", "dataset"]).unstack("policy")
+    return Study(by_place, table["mean"], table["std"])
 
 
 def packed(*suites):
     """The files of records of some suites."""
     return sorted(path for suite in suites for path in RECORDS.glob(f"{suite}-*.jsonl.xz"))
+
+
+def source_of(record):
+    """The suite, dataset and estimator of a record."""
+    spec = record["spec"]
+    return record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items()))
+
+
+def with_packed(fresh, *suites):
+    """Fresh records, and packed ones of the same sources, unless they were run anew."""
+    sources = set(map(source_of, fresh))
+    old = [record for record in read(packed(*suites)) if source_of(record) in sources]
+    return list({key_of(record): record for record in [*old, *fresh]}.values())
 
 
 def gaps(rows, policy, reference):
@@ -134,7 +139,7 @@ def gaps(rows, policy, reference):
 
 def table(head, rows):
     """Markdown."""
-    return markdown(Table("", pd.DataFrame(rows, columns=head, dtype=object)))
+    return markdown(pd.DataFrame(rows, columns=head, dtype=object))
 
 
 def family(policy):

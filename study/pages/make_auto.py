@@ -222,7 +222,7 @@ precision if there are thousands of labels (eurlex4k).
 
 def drawn(table):
     """A table under its title."""
-    return f"*{escaped(table.title)}*\n\n{markdown(table)}\n"
+    return f"*{escaped(table.title)}*\n\n{markdown(table.frame, table.words)}\n"
 
 
 def percent(share):

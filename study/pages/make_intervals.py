@@ -13,7 +13,7 @@ import click
 from common import DOCS, RECORDS
 from omma_study import coverage
 from omma_study.records import pack, read
-from omma_study.tables import Table, markdown
+from omma_study.tables import markdown
 
 PACKED, PAGE = RECORDS / "coverage.jsonl.xz", DOCS / "intervals.md"
 WEAK = "macro_precision@3"  # known to be weak, and said so by a note of every such choice
@@ -114,8 +114,8 @@ def page(records):
         headline=headline(frame),
         sets=", ".join(f"`{name}`" for name in dict.fromkeys(frame["set"])),
         draws=f"{frame['draws'].sum():,}",
-        groups=markdown(Table("", kinds(frame), words=2)),
-        metrics=markdown(Table("", coverage.summary(shown, ["task", "metric", "limit"]), words=3)),
+        groups=markdown(kinds(frame), words=2),
+        metrics=markdown(coverage.summary(shown, ["task", "metric", "limit"]), words=3),
         raw200=raw[200],
         raw500=raw[500],
         leads=f"{100 * coverage.mean(frame, 'lead_covered'):.1f}",

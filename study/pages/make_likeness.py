@@ -9,18 +9,19 @@ Every number on the page comes from the records.
 """
 
 import sys
+from itertools import product
 
 import click
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common import DOCS, MADE, RECORDS, load, packed, table, titles
+from common import DOCS, MADE, RECORDS, load, packed, table, titles, with_packed
 from omma.plots import color_of
 from omma_study.datasets.paper_like import SHAPES
 from omma_study.policies import ETA, POLICIES as KNOWN
-from omma_study.records import key_of, pack, read
-from omma_study.tables import is_label_fed, policy_of
+from omma_study.records import pack, read
+from omma_study.tables import is_label_fed, markdown, policy_of
 
 PICTURE = DOCS / "images" / "study" / "likeness.png"
 BASELINE = "baseline"
@@ -162,19 +163,21 @@ def pairs(study):
     """Differences to the first row, the paper's and ours; one that is 0 leaves none."""
     rows = []
     for section in streams(study):
-        for target in section.targets:
+        for target, policy in product(section.targets, POLICIES):
             first, ours = section.figure(BASELINE, target), section.mean(BASELINE, target)
+            figure = section.figure(policy, target)
+            run = NEARER.get(policy, policy)
+            run = run if (run, target) in section.cells.index else policy
             # A first row of 0 says only that some class was never predicted.
-            for policy in POLICIES if first and ours is not None else ():
-                figure = section.figure(policy, target)
-                place = (NEARER.get(policy, policy), target)
-                place = place if place in section.cells.index else (policy, target)
-                if is_label_fed(policy, target) or figure is None:
-                    continue
-                if place in section.cells.index:
-                    mean, std = section.cells.loc[place, ["mean", "std"]]
-                    difference = figure - first, mean - ours
-                    rows.append((section.stands_for, policy, target, *difference, std, place[0]))
+            is_usable = first and ours is not None and figure is not None
+            if (
+                is_usable
+                and not is_label_fed(policy, target)
+                and (run, target) in section.cells.index
+            ):
+                mean, std = section.cells.loc[(run, target), ["mean", "std"]]
+                difference = figure - first, mean - ours
+                rows.append((section.stands_for, policy, target, *difference, std, run))
     columns = ["dataset", "policy", "metric", "paper", "ours", "std", "run"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -194,10 +197,10 @@ def order(pairs):
 
 def null(pairs):
     """Predict each difference by the paper's own mean of that metric on the other sets."""
-    total = pairs.groupby("metric")["paper"].agg(["sum", "size"]).loc[pairs["metric"]]
-    own = pairs.groupby(["dataset", "metric"])["paper"].agg(["sum", "size"])
-    others = total.to_numpy() - own.loc[list(zip(pairs["dataset"], pairs["metric"], strict=True))]
-    return pd.Series((others["sum"] / others["size"]).to_numpy(), index=pairs.index)
+    of_metric = pairs.groupby("metric")["paper"]
+    of_set = pairs.groupby(["dataset", "metric"])["paper"]
+    sums, sizes = (of_metric.transform(how) - of_set.transform(how) for how in ("sum", "size"))
+    return sums / sizes
 
 
 def agreement(pairs):
@@ -253,37 +256,27 @@ def grouped(pairs, field, names):
 def within(pairs):
     """How methods compare within a set and a metric, with and without precision@3."""
     parts = {"all metrics": pairs, "without precision@3": pairs[pairs["metric"] != PRECISION]}
-    columns = {name: agreement(part) for name, part in parts.items()}
-    rows = [
-        ["cells", *(stats["cells"] for stats in columns.values())],
-        [
-            "correlation of differences to the mean of their set and metric",
-            *(f"{stats['within']:.2f}" for stats in columns.values()),
-        ],
-        [
-            "median rank correlation of methods, over sets and metrics where those of the paper "
-            "are more than a point apart",
-            *(f"{stats['ranks']:.2f} ({stats['groups']} groups)" for stats in columns.values()),
-        ],
-        [
-            "pairs of methods more than a point apart in the paper that keep their order",
-            *("{} of {}".format(*stats["order"]) for stats in columns.values()),
-        ],
-        [
-            "the paper's best method is within 0.5 points of the best here",
-            *("{} of {}".format(*stats["best"]) for stats in columns.values()),
-        ],
-        [
-            "correlation over all cells, which pools metrics",
-            *(f"{stats['pearson']:.2f}" for stats in columns.values()),
-        ],
-        [
-            "the same of a null: each difference predicted by the paper's own mean of the metric "
-            "on its other sets",
-            *(f"{part['paper'].corr(null(part)):.2f}" for part in parts.values()),
-        ],
-    ]
-    return table(["", *parts], rows)
+    lines = {name: _statistics(part) for name, part in parts.items()}
+    return markdown(pd.DataFrame(lines).rename_axis("").reset_index())
+
+
+def _statistics(pairs):
+    stats = agreement(pairs)
+    return {
+        "cells": str(stats["cells"]),
+        "correlation of differences to the mean of their set and metric": f"{stats['within']:.2f}",
+        "median rank correlation of methods, over sets and metrics where those of the paper "
+        "are more than a point apart": f"{stats['ranks']:.2f} ({stats['groups']} groups)",
+        "pairs of methods more than a point apart in the paper that keep their order": (
+            "{} of {}".format(*stats["order"])
+        ),
+        "the paper's best method is within 0.5 points of the best here": (
+            "{} of {}".format(*stats["best"])
+        ),
+        "correlation over all cells, which pools metrics": f"{stats['pearson']:.2f}",
+        "the same of a null: each difference predicted by the paper's own mean of the metric "
+        "on its other sets": f"{pairs['paper'].corr(null(pairs)):.2f}",
+    }
 
 
 def answer(pairs):
@@ -358,8 +351,7 @@ def draw(pairs):
         fill = "white" if policy.endswith(ETA) else color
         look = {"color": color, "markerfacecolor": fill, "markersize": 6.5, "alpha": 0.8}
         ax.plot(dots["paper"], dots["ours"], "o", label=title(policy), **look)
-    ax.set_xlim(*limits)
-    ax.set_ylim(*limits)
+    ax.set(xlim=limits, ylim=limits)
     ax.set_xlabel("the paper: better than its first row by, points")
     ax.set_ylabel("on the stream of the same shape, points")
     ax.spines[["top", "right"]].set_visible(False)
@@ -408,13 +400,7 @@ def merged(folder):
         for record in read(folder)
         if record["suite"] in MADE and record["result"] and policy_of(record) in policies
     ]
-    sets = {(record["suite"], record["spec"]["dataset"]) for record in fresh}
-    old = [
-        record
-        for record in read(packed(*MADE))
-        if (record["suite"], record["spec"]["dataset"]) in sets
-    ]
-    return list({key_of(record): record for record in [*old, *fresh]}.values())
+    return with_packed(fresh, *MADE)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ Every number and every verdict on the page comes from the records.
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 
 import click
@@ -32,6 +33,7 @@ from common import (
     packed,
     table,
     titles,
+    with_packed,
 )
 from omma_study import figures
 from omma_study.config import make_policy, suite
@@ -39,7 +41,7 @@ from omma_study.datasets import CATALOGUE
 from omma_study.datasets.paper_like import SHAPES
 from omma_study.estimates import EstimateCache
 from omma_study.policies import POLICIES
-from omma_study.records import PACKED, key_of, pack, read
+from omma_study.records import pack, read
 from omma_study.tables import duration, heading, policy_of, sections
 
 SUITES = (LABELS, CLASSES, ONLINE, ADAM, ONLINE_PAPER)
@@ -294,11 +296,8 @@ def run_rounding(data):
             np.minimum(values * (1 + ALTERED * rng.uniform(-1, 1, values.shape)), 1.0)
             for values in (eta, train_eta)
         )
-        for (metric, k), policy in (
-            (target, policy)
-            for target in limited.targets
-            for policy in ("online_fw", "online_fw_eta", "offline_fw", "omma", "omma_eta")
-        ):
+        policies = ("online_fw", "online_fw_eta", "offline_fw", "omma", "omma_eta")
+        for (metric, k), policy in product(limited.targets, policies):
             values = []
             for test, train in ((eta, train_eta), (near, near_train)):
                 rule = make_policy(policy, omma.metric(metric), k, 1e-6, {})
@@ -391,19 +390,8 @@ def merged(folder):
     another estimator go.
     """
     fresh = [record for record in read(folder) if record["suite"] in SUITES]
-    sources = set(map(_source, fresh))
-    names = {f"{suite}-{dataset}{PACKED}" for suite, dataset, _ in sources}
-    files = [path for path in packed(*SUITES) if path.name in names]
-    # A new run of the same key replaces the old one.
-    old = {key_of(record): record for record in read(files) if _source(record) in sources}
-    records = {**old, **{key_of(record): record for record in fresh}}
-    order = sorted(records.values(), key=lambda record: record["spec"]["seed"])
-    return [{**record, "label": POLICIES[policy_of(record)].title} for record in finished(order)]
-
-
-def _source(record):
-    spec = record["spec"]
-    return record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items()))
+    records = sorted(with_packed(fresh, *SUITES), key=lambda record: record["spec"]["seed"])
+    return [{**record, "label": POLICIES[policy_of(record)].title} for record in finished(records)]
 
 
 if __name__ == "__main__":

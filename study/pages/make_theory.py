@@ -27,7 +27,7 @@ def refreshed(page, records):
         of_suite = [record for record in records if record["suite"] == suite.name]
         for number, table in enumerate(theory.tables(of_suite), start=1):
             frame = table.frame.map(escaped).rename(columns=escaped)
-            text = markdown(table._replace(frame=frame))
+            text = markdown(frame, table.words)
             texts[suite.name, number] = f"*{escaped(table.title)}*\n\n{text}"
 
     # A table whose records are not there stays as it was.

@@ -383,7 +383,7 @@ def record_of(dataset, policy, value, *, seed=0, prior=1e-6, metric="macro_f1", 
 
 def test_the_papers_figures_stand_beside_ours():
     records = [record_of("news20", "omma", 0.7), record_of("news20", "omma", 0.8, seed=1)]
-    text = markdown(table_of(*sections(records)))
+    text = markdown(table_of(*sections(records)).frame)
     assert "**75.00 ± 7.07**<br>[**72.84**]" in text
     (row,) = csv.DictReader(io.StringIO(cells_csv(records)))
     assert float(row["paper"]) == 0.7284
@@ -395,9 +395,9 @@ def test_the_papers_figures_stand_beside_ours():
         # Sets that are only somewhat like one of the paper's.
         [record_of("delicious", "omma", 0.7)],
     ):
-        assert "[" not in markdown(table_of(*sections(others)))
+        assert "[" not in markdown(table_of(*sections(others)).frame)
     (like,) = sections([record_of("a", "omma", 0.7, made={"by": "like", "name": "News20"})])
-    assert "[**72.84**]" in markdown(table_of(like))
+    assert "[**72.84**]" in markdown(table_of(like).frame)
 
 
 def test_online_frank_wolfe_refits_as_the_authors_code():
@@ -466,7 +466,7 @@ def test_runs_that_are_missing_are_marked():
     ]  # fmt: skip
     (section,) = sections(records)
     assert section.is_complete("omma", "macro_f1@3")
-    assert "40.00†" in markdown(table_of(*sections(records)))
+    assert "40.00†" in markdown(table_of(*sections(records)).frame)
 
 
 def test_the_best_prior_is_chosen_of_those_with_all_sequences():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -266,13 +266,12 @@ BOLD_ITALIC = {
 }
 
 
-def _marks(values: Mapping[str, float], form: str) -> dict[str, str]:
+def _marks(values: pd.Series, form: str) -> pd.Series:
     """How to write the values of a column: the best is bold, the second best italic."""
-    # Values that look equal are equal.
-    shown = {policy: round(100 * value, 2) for policy, value in values.items()}
-    best_two = sorted(set(shown.values()), reverse=True)[:2]
-    formats = dict(zip(best_two, BOLD_ITALIC[form], strict=False))
-    return {policy: formats.get(value, "{}") for policy, value in shown.items()}
+    # Values that look equal share a rank.
+    shown = (100 * values).map("{:.2f}".format).astype(float)
+    ranks = shown.rank(method="dense", ascending=False)
+    return ranks.map(dict(enumerate(BOLD_ITALIC[form], start=1))).fillna("{}")
 
 
 def table_of(
@@ -291,15 +290,15 @@ def table_of(
     texts: dict[str, list[str]] = {"policy": [POLICIES[name].title for name in policies]}
     below = "<br>" if form in ("markdown", "html") else " "
     for target, (metric, k) in section.targets.items():
-        values = {policy: section.mean(policy, target) for policy in policies}
-        values = {policy: value for policy, value in values.items() if value is not None}
-        paper = {policy: section.figure(policy, target) for policy in values}
-        paper = {policy: figure for policy, figure in paper.items() if figure is not None}
-        marks, paper_marks = _marks(values, form), _marks(paper, form)
+        # NaN where a policy was not run, or where the paper has no figure.
+        values, paper = (
+            pd.Series({policy: value(policy, target) for policy in policies}, dtype=float)
+            for value in (section.mean, section.figure)
+        )
+        marks, paper_marks = _marks(values, form), _marks(paper[values.notna()], form)
         column = []
         for policy in policies:
-            # Not run, or not possible.
-            if policy not in values:
+            if math.isnan(values[policy]):
                 column.append(MISSING if supports(policy, metric, k) else UNSUPPORTED)
                 continue
             cell = section.cells.loc[(policy, target)]
@@ -307,7 +306,7 @@ def table_of(
             text += f" ({duration(cell['seconds'])})" if extended else ""
             text += "" if section.is_complete(policy, target) else PARTIAL
             text = marks[policy].format(text)
-            if policy in paper:
+            if not math.isnan(paper[policy]):
                 note = LABEL_FED if is_label_fed(policy, target) else ""
                 text += f"{below}[{paper_marks[policy].format(f'{100 * paper[policy]:.2f}')}{note}]"
             column.append(text)
@@ -378,10 +377,10 @@ def _notes(section: Section) -> list[str]:
     return notes
 
 
-def markdown(table: Table) -> str:
-    """A table in Markdown."""
-    heads, cells = list(table.frame.columns), table.frame.astype(str).to_numpy().tolist()
-    rule = [":--"] * table.words + ["--:"] * (len(heads) - table.words)
+def markdown(frame: pd.DataFrame, words: int = 1) -> str:
+    """A table in Markdown; its first ``words`` columns are words, the others numbers."""
+    heads, cells = list(frame.columns), frame.astype(str).to_numpy().tolist()
+    rule = [":--"] * words + ["--:"] * (len(heads) - words)
     return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *cells))
 
 
@@ -402,14 +401,15 @@ def written(tables: Iterable[Table], form: str) -> str:
     """Tables one after another, as text for a terminal, Markdown, LaTeX, HTML or CSV."""
     parts = []
     for table in tables:
-        title, frame, _, note = table
+        title, frame, words, note = table
         if form == "markdown":
-            parts.append(f"### {escaped(title)}\n\n{markdown(table)}\n\n{escaped(note)}\n")
+            text = markdown(frame, words)
+            parts.append(f"### {escaped(title)}\n\n{text}\n\n{escaped(note)}\n")
         elif form == "latex":
             frame = frame.map(_latex).rename(columns=_latex)
             caption = escaped(f"{title}. {note}", form)
             # Words to the left, numbers to the right.
-            left = "l" * table.words + "r" * (frame.shape[1] - table.words)
+            left = "l" * words + "r" * (frame.shape[1] - words)
             parts.append(frame.to_latex(index=False, caption=caption, column_format=left))
         elif form == "html":
             body = frame.to_html(index=False, escape=False, border=0)
