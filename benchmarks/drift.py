@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 import omma
-from benchmarks.measure import Table
+from benchmarks.measure import Row, Table
 
 Array = NDArray[Any]
 Stream = tuple[Array, Array]
@@ -67,48 +68,56 @@ def decided(policy: omma.Policy, eta: Array, y: Array) -> Array:
     return np.asarray(omma.replay(policy, eta, y, checkpoints=0).predictions)
 
 
-def shifted(seeds: int, only: str) -> Iterator[dict[str, Any]]:
+def shifted(seeds: int, only: str) -> Iterator[Row]:
     """After a sudden fall: macro-F1 of the rows that follow, and how long recovery takes."""
-    values: dict[str, list[float]] = {}
-    courses: dict[str, list[Array]] = {}
+    values: list[dict[str, float]] = []
+    courses: list[dict[str, Array]] = []
     later = slice(BEFORE, None)
     for seed in range(seeds):
         eta, y = drawn(sudden((COMMON, RARE), AFTER), seed)
         decisions = {n: decided(policy, eta, y)[later] for n, policy in forgetful(only).items()}
         decisions[FRESH] = decided(PLAIN["OMMA"], eta[later], y[later])
-        y = y[later]
-        for name, predicted in decisions.items():
-            values.setdefault(name, []).append(METRIC.score(y[:SOON], predicted[:SOON]))
-            blocks = [x.reshape(-1, BLOCK, LABELS).sum(1) for x in (y & predicted, y, predicted)]
-            f1 = 2.0 * blocks[0] / np.maximum(blocks[1] + blocks[2], 1.0)
-            courses.setdefault(name, []).append(f1.mean(axis=1))
-    course = {name: np.mean(blocks, axis=0) for name, blocks in courses.items()}
+        true = y[later]
+        values.append({n: METRIC.score(true[:SOON], each[:SOON]) for n, each in decisions.items()})
+        courses.append({n: f1_of_blocks(true, each) for n, each in decisions.items()})
+    means = pd.DataFrame(values).mean()
+    course = {name: np.mean([of_seed[name] for of_seed in courses], axis=0) for name in means.index}
     fresh = float(course[FRESH][AFTER // BLOCK // 2 :].mean())
-    for name in values:
+    for name, value in means.items():
         reached = np.flatnonzero(course[name] >= 0.9 * fresh)
         yield {
             "policy": name,
-            f"macro-F1 of the next {SOON:,} rows": f"{np.mean(values[name]):.3f}",
+            f"macro-F1 of the next {SOON:,} rows": f"{value:.3f}",
             "rows to 90 % of fresh counts": (
                 f"{(reached[0] + 1) * BLOCK:,}" if len(reached) else f"not in {AFTER:,}"
             ),
         }
 
 
-def compared(stream: Callable[[int], Stream], seeds: int, only: str) -> Iterator[dict[str, Any]]:
+def f1_of_blocks(y: Array, predicted: Array) -> Array:
+    """Macro-F1 of each block of rows; a label that does not occur there counts as 0."""
+    cells = (y & predicted, y, predicted)
+    tp, positive, decided = (cell.reshape(-1, BLOCK, LABELS).sum(axis=1) for cell in cells)
+    return np.asarray((2.0 * tp / np.maximum(positive + decided, 1.0)).mean(axis=1))
+
+
+def compared(stream: Callable[[int], Stream], seeds: int, only: str) -> Iterator[Row]:
     """Macro-F1 of whole streams, and what forgetting changes of it, with its standard error."""
-    values: dict[str, list[float]] = {}
+    rows = []
     for seed in range(seeds):
-        eta, y = stream(seed)
-        for name, policy in forgetful(only).items():
-            trace = omma.replay(policy, eta, y, predictions=False, checkpoints=0)
-            values.setdefault(name, []).append(trace.value)
-    for name, of_seeds in values.items():
-        change = 100.0 * (np.array(of_seeds) / values[name.split(",")[0]] - 1.0)
-        error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else 0.0
+        batch = omma.Batch.of(*stream(seed))
+        traces = {
+            name: omma.replay(policy, batch, predictions=False, checkpoints=0)
+            for name, policy in forgetful(only).items()
+        }
+        rows.append({name: trace.value for name, trace in traces.items()})
+    values = pd.DataFrame(rows)
+    for name in values:
+        change = 100.0 * (values[name] / values[name.split(",")[0]] - 1.0)
+        error = change.sem() if seeds > 1 else 0.0
         yield {
             "policy": name,
-            "macro-F1": f"{np.mean(of_seeds):.4f}",
+            "macro-F1": f"{values[name].mean():.4f}",
             "against the same that never forgets": (
                 "" if name in PLAIN else f"{change.mean():+.2f} ± {error:.2f} %"
             ),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +49,14 @@ def race(
         best = [min(least, seconds_of(call)) for least, call in zip(best, calls, strict=True)]
         done += 1
     return best
+
+
+def output_of(code: str, *arguments: Any, **environment: str) -> str:
+    """What some code prints in a process of its own; its errors are shown."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    variables = {**os.environ, "OMMA_QUIET": "1", **environment}
+    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
@@ -132,6 +144,19 @@ class Table:
         """The table for a file."""
         rows = [{name: _plain(cell) for name, cell in row.items()} for row in self.rows]
         return {"title": self.title, "note": self.note, "rows": rows}
+
+
+def tabulated(title: str, note: str) -> Callable[[Callable[..., Iterator[Row]]], Any]:
+    """Make a case of a function that yields the rows of one table."""
+
+    def decorate(rows_of: Callable[..., Iterator[Row]]) -> Callable[..., Iterator[Table]]:
+        @wraps(rows_of)  # options of the command line are the parameters of the function
+        def case(*args: Any, **options: Any) -> Iterator[Table]:
+            yield Table(title, note, list(rows_of(*args, **options)))
+
+        return case
+
+    return decorate
 
 
 def _plain(cell: Any) -> Any:

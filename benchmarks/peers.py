@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import omma
-from benchmarks.measure import Table, add_line
+from benchmarks.measure import Row, add_line, tabulated
 from omma.datasets import read_folder
 from omma.metrics.target import parse_target
 from omma.sklearn import MetricClassifier, make_scorer
@@ -213,16 +213,18 @@ def runs(folder: Path | None, seed: int, warm: set[tuple[str, str]]) -> Iterator
                     }  # fmt: skip
 
 
+@tabulated(
+    "Other libraries",
+    "value in %, and seconds of the processor, of each seed",
+)
 def peers(
     data: str | None = None, record: str | None = None, seeds: int = 3, first: int = 0
-) -> Iterator[Table]:
+) -> Iterator[Row]:
     """A folder with mammography and yeast; a file to which lines are added; seeds from a first."""
     warnings.simplefilter("ignore")  # of libraries about each other
     threadpool_limits(1)
     warm: set[tuple[str, str]] = set()
-    table = Table("Other libraries", "value in %, and seconds of the processor, of each seed")
     for seed in range(first, first + seeds):
         for run in runs(None if data is None else Path(data), seed, warm):
             add_line(record, run)
-            table.rows.append(run)
-    yield table
+            yield run

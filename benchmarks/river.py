@@ -24,7 +24,7 @@ from river import base, datasets, forest, linear_model, multiclass, naive_bayes,
 from river.datasets import synth
 from scipy import sparse
 
-from benchmarks.measure import Table, add_line, at_most, race
+from benchmarks.measure import Row, add_line, at_most, race, tabulated
 from omma.datasets import read_folder
 from omma.river import Metric, MetricClassifier
 
@@ -46,38 +46,18 @@ def changing(kind: Any, before: int, after: int, n: int, seed: int = 1, **option
     return synth.ConceptDriftStream(first, second, seed=1, position=n // 2, width=50).take(n)
 
 
-def clouds(n_classes: int = 2) -> Rows:
-    """Clusters that move."""
-    stream = synth.RandomRBFDrift(
-        seed_model=1, seed_sample=1, n_classes=n_classes, n_centroids=20, change_speed=0.01,
-        n_drift_centroids=10,
-    )  # fmt: skip
-    return stream.take(5000)
+def unchanging(kind: Any, n: int, **options: Any) -> Rows:
+    """Rows of a generator that is used as it is; some of them change by themselves."""
+    return kind(**options).take(n)
 
 
-def still_clouds() -> Rows:
-    shape: dict[str, int] = {"n_classes": 2, "n_features": 6, "n_centroids": 30}
-    return synth.RandomRBF(seed_model=4, seed_sample=4, **shape).take(4000)
-
-
-def hyperplane() -> Rows:
-    stream = synth.Hyperplane(seed=1, n_drift_features=5, mag_change=0.001, noise_percentage=0.05)
-    return stream.take(5000)
-
-
-def random_tree(seed: int, n_classes: int) -> Rows:
-    return synth.RandomTree(seed_tree=seed, seed_sample=1, n_classes=n_classes).take(4000)
-
-
-def leds() -> Rows:
-    return synth.LEDDrift(seed=1, noise_percentage=0.2, n_drift_features=4).take(4000)
-
-
-def anomalies() -> Rows:
-    return iter(synth.AnomalySine(seed=1, n_samples=4000, n_anomalies=400))
-
-
+CLOUDS = {"seed_model": 1, "seed_sample": 1, "n_centroids": 20, "change_speed": 0.01,
+          "n_drift_centroids": 10}  # fmt: skip
+STILL = {"seed_model": 4, "seed_sample": 4, "n_classes": 2, "n_features": 6, "n_centroids": 30}
+PLANE = {"seed": 1, "n_drift_features": 5, "mag_change": 0.001, "noise_percentage": 0.05}
+LED = {"seed": 1, "noise_percentage": 0.2, "n_drift_features": 4}
 AGRAWAL, SEA, SINE, STAGGER = synth.Agrawal, synth.SEA, synth.Sine, synth.STAGGER
+MOVING, TREE = synth.RandomRBFDrift, synth.RandomTree
 # Name: whether one class of two is looked for, and the rows.
 STREAMS: Streams = {
     "Phishing": (True, lambda: iter(datasets.Phishing())),
@@ -89,23 +69,29 @@ STREAMS: Streams = {
 OTHERS: Streams = {
     "SEA, noisy": (True, partial(changing, SEA, 0, 3, 5000, noise=0.2)),
     "Agrawal": (True, partial(changing, AGRAWAL, 0, 4, 5000)),
-    "Hyperplane": (True, hyperplane),
-    "moving clouds": (True, clouds),
+    "Hyperplane": (True, partial(unchanging, synth.Hyperplane, 5000, **PLANE)),
+    "moving clouds": (True, partial(unchanging, MOVING, 5000, n_classes=2, **CLOUDS)),
     "Sine": (True, partial(changing, SINE, 0, 2, 5000)),
     "Mixed": (True, partial(changing, synth.Mixed, 0, 1, 5000)),
-    "LED": (False, leds),
-    "five moving clouds": (False, partial(clouds, 5)),
+    "LED": (False, partial(unchanging, synth.LEDDrift, 4000, **LED)),
+    "five moving clouds": (False, partial(unchanging, MOVING, 5000, n_classes=5, **CLOUDS)),
     "Agrawal 1, 6": (True, partial(changing, AGRAWAL, 1, 6, 4000, seed=3)),
     "Agrawal 2, 8, noisy": (True, partial(changing, AGRAWAL, 2, 8, 4000, 3, perturbation=0.2)),
     "Agrawal 4, 0": (True, partial(changing, AGRAWAL, 4, 0, 4000, seed=7)),
-    "Agrawal 7": (True, lambda: AGRAWAL(classification_function=7, seed=5).take(4000)),
+    "Agrawal 7": (True, partial(unchanging, AGRAWAL, 4000, classification_function=7, seed=5)),
     "STAGGER 0, 2": (True, partial(changing, STAGGER, 0, 2, 4000)),
     "STAGGER 1, 0": (True, partial(changing, STAGGER, 1, 0, 4000)),
-    "random tree": (True, partial(random_tree, 1, 2)),
-    "random tree, 4 classes": (False, partial(random_tree, 3, 4)),
-    "Waveform": (False, lambda: synth.Waveform(seed=1).take(3000)),
-    "still clouds": (True, still_clouds),
-    "anomalies of a sine": (True, anomalies),
+    "random tree": (True, partial(unchanging, TREE, 4000, seed_tree=1, seed_sample=1, n_classes=2)),
+    "random tree, 4 classes": (
+        False,
+        partial(unchanging, TREE, 4000, seed_tree=3, seed_sample=1, n_classes=4),
+    ),
+    "Waveform": (False, partial(unchanging, synth.Waveform, 3000, seed=1)),
+    "still clouds": (True, partial(unchanging, synth.RandomRBF, 4000, **STILL)),
+    "anomalies of a sine": (
+        True,
+        lambda: iter(synth.AnomalySine(seed=1, n_samples=4000, n_anomalies=400)),
+    ),
     "Sine, balanced": (True, partial(changing, SINE, 1, 3, 4000, 3, balance_classes=True)),
     "SEA 1, 2, noisy": (True, partial(changing, SEA, 1, 2, 4000, 3, noise=0.1)),
 }
@@ -175,13 +161,14 @@ def measure(is_binary: bool, stream: Iterable[Any], model: Any) -> dict[str, tup
     return dict(zip(names, values, strict=True))
 
 
+@tabulated("The model itself, and what the wrapper adds", "in %, after the last row")
 def river(
     only: str | None = None,
     models: str = ",".join(MODELS),
     others: bool = False,
     data: str | None = None,
     record: str | None = None,
-) -> Iterator[Table]:
+) -> Iterator[Row]:
     """``only`` one stream; models with commas between them; a file that records are added to."""
     streams = {**OTHERS} if others else {**STREAMS}
     if others and data is not None:
@@ -189,15 +176,13 @@ def river(
             rows = partial(rows_of_set, Path(data) / name, start, n, positive)
             if (Path(data) / name / "X.npz").exists():
                 streams[name] = (positive is not None, rows)
-    table = Table("The model itself, and what the wrapper adds", "in %, after the last row")
     for name, (is_binary, stream) in streams.items():
         for title in models.split(",") if only in (None, name) else ():
             values = measure(is_binary, stream(), MODELS[title](is_binary))
             run = {"stream": name, "model": title, "values": values, "new": others}
             add_line(record, run)
             cells = (f"{metric} {a:.1f} {b - a:+.1f}" for metric, (a, b) in values.items())
-            table.rows.append({"stream": name, "model": title, "metrics": ", ".join(cells)})
-    yield table
+            yield {"stream": name, "model": title, "metrics": ", ".join(cells)}
 
 
 def rows_of(classes: int) -> list[tuple[dict[str, Any], Any]]:
@@ -227,9 +212,9 @@ def step_alone(model: Any, classes: int) -> None:
         engine.learn(eta, y, engine.decide(eta), 1.0)
 
 
-def river_cost(quick: bool = False) -> Iterator[Table]:
+@tabulated("What the wrapper costs", "Microseconds a row: decided, and its label learned.")
+def river_cost(quick: bool = False) -> Iterator[Row]:
     """What the wrapper costs."""
-    table = Table("What the wrapper costs", "Microseconds a row: decided, and its label learned.")
     for metric, classes in (("f1", 2), ("macro_f1", 7)):
         rows = rows_of(classes)
         models = {
@@ -243,5 +228,4 @@ def river_cost(quick: bool = False) -> Iterator[Table]:
         figures = [1e6 * each / COST_ROWS for each in seconds]
         row = {"metric": metric, "classes": classes, **dict(zip(calls, figures, strict=True))}
         row["the default"] = at_most(figures[0], COST_LIMIT)
-        table.rows.append(row)
-    yield table
+        yield row

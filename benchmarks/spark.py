@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import omma
-from benchmarks.measure import Table, race
+from benchmarks.measure import Table, output_of, race
 from omma.batch_step import WorkerPart, handed_out, merged
 
 LABELS = 200
@@ -108,11 +107,7 @@ def on_spark(folder: Path, cores: int) -> dict[str, float]:
     A JVM goes on compiling what it runs for many batches; what that takes is in the first half.
     """
     code = "import sys; from benchmarks import spark; spark.child(sys.argv[1], int(sys.argv[2]))"
-    command = [sys.executable, "-c", code, str(folder), str(cores)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise RuntimeError(run.stderr[-3000:])
-    return dict(json.loads(run.stdout.splitlines()[-1]))
+    return dict(json.loads(output_of(code, folder, cores).splitlines()[-1]))
 
 
 def child(path: str, cores: int) -> None:

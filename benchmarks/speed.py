@@ -5,12 +5,11 @@ from __future__ import annotations
 import gc
 import json
 import resource
-import subprocess
-import sys
 import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,18 @@ from scipy import sparse
 
 import omma
 from benchmarks import plain
-from benchmarks.measure import Row, Table, Target, all_of, at_least, at_most, exponent, race
+from benchmarks.measure import (
+    Row,
+    Table,
+    Target,
+    all_of,
+    at_least,
+    at_most,
+    exponent,
+    output_of,
+    race,
+    tabulated,
+)
 from benchmarks.shapes import Shape, classes
 
 SMALL = Shape("dense", 7_926, 46)
@@ -39,6 +49,11 @@ ENTRY = {13_330: 9.0, 670_000: 25.0, 3_000_000: 50.0}
 MEGABYTES = 1_000.0
 
 
+def head_of(shape: Shape, k: int | None) -> Row:
+    """What a row of a table is about."""
+    return {"shape": str(shape), "layout": shape.kind, "k": str(k)}
+
+
 def targets_of(shape: Shape, metrics: tuple[str, ...]) -> list[tuple[int | None, str]]:
     """Budgets and metrics that suit a shape."""
     if shape.kind == "classes":
@@ -46,29 +61,26 @@ def targets_of(shape: Shape, metrics: tuple[str, ...]) -> list[tuple[int | None,
     return [(k, metric) for k in (None, 3) for metric in metrics]
 
 
-def replays(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "omma against the plain way and against the floor",
+    "Best of several runs that take turns, thread time. plain: NumPy + autograd, timed on the "
+    "first 500 rows (100 with --quick) and scaled to all; same: the part of these rows decided "
+    "alike. omma: the whole call; kernel: trace.seconds, by the wall clock. floor: the whole call "
+    "with fixed weights, TopK(k), or a Threshold that predicts as many labels.",
+)
+def replays(quick: bool = False) -> Iterator[Row]:
     """Every shape, budget and metric."""
-    plain_rows = 100 if quick else 500
-    table = Table(
-        "omma against the plain way and against the floor",
-        f"Best of several runs that take turns, thread time. plain: NumPy + autograd, timed on the "
-        f"first {plain_rows} rows and scaled to all; same: the part of these rows decided alike. "
-        "omma: the whole call; kernel: trace.seconds, by the wall clock. floor: the whole call "
-        "with fixed weights, TopK(k), or a Threshold that predicts as many labels.",
-    )
     for shape in [SMALL, CLASSES, SPARSE] if quick else [SMALL, MIDDLE, CLASSES, SPARSE, LARGE]:
         eta, y = shape.data()
         for k, metric in targets_of(shape, ("macro_f1", "macro_gmean", "micro_f1")):
-            table.rows.append(against_plain(shape, eta, y, metric, k, plain_rows, quick))
-    yield table
+            yield against_plain(shape, eta, y, metric, k, quick)
 
 
-def against_plain(
-    shape: Shape, eta: Any, y: Any, metric: str, k: int | None, plain_rows: int, quick: bool
-) -> Row:
+def against_plain(shape: Shape, eta: Any, y: Any, metric: str, k: int | None, quick: bool) -> Row:
     policy = omma.OMMA(metric, k=k)
     trace = omma.replay(policy, eta, y)
     fixed = floor_of(trace, eta, k)
+    plain_rows = 100 if quick else 500
     first = eta[:plain_rows], y[:plain_rows]
     decided: list[Any] = []
     kernel: list[float] = []
@@ -83,9 +95,7 @@ def against_plain(
     whole, floor = min(first_whole, whole), min(first_floor, floor)
     slow *= shape.n / plain_rows
     return {
-        "shape": str(shape),
-        "layout": shape.kind,
-        "k": str(k),
+        **head_of(shape, k),
         "metric": metric,
         "plain ms": 1e3 * slow,
         "omma ms": 1e3 * whole,
@@ -120,13 +130,13 @@ def times_of(runs: Iterable[tuple[Any, ...]], rounds: int) -> list[float]:
     return race(*calls, rounds=rounds)
 
 
-def auto(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "Auto against OMMA",
+    "Best of several runs that take turns, thread time, whole calls. OMMA: of labels, which is "
+    "the cheapest way. Calibration takes a logarithm and an exponential an entry.",
+)
+def auto(quick: bool = False) -> Iterator[Row]:
     """What calibration and two kinds of counts cost: ``Auto`` against OMMA, on the same rows."""
-    table = Table(
-        "Auto against OMMA",
-        "Best of several runs that take turns, thread time, whole calls. OMMA: of labels, which is "
-        "the cheapest way. Calibration takes a logarithm and an exponential an entry.",
-    )
     metrics = ("macro_f1", "macro_precision", "macro_gmean", "micro_f1")
     for shape in [SMALL, CLASSES] if quick else [SMALL, MIDDLE, CLASSES, SPARSE]:
         eta, y = shape.data()
@@ -134,18 +144,13 @@ def auto(quick: bool = False) -> Iterator[Table]:
             batch = omma.Batch.of(eta, y)
             policies = (omma.OMMA(metric, k=k), omma.Auto(metric, k=k))
             base, whole = times_of([(policy, batch) for policy in policies], 2 if quick else 5)
-            table.rows.append(
-                {
-                    "shape": str(shape),
-                    "layout": shape.kind,
-                    "k": str(k),
-                    "metric": metric,
-                    "OMMA ms": 1e3 * base,
-                    "Auto ms": 1e3 * whole,
-                    "Auto/OMMA": at_most(whole / base, AUTO[shape.kind]),
-                }
-            )
-    yield table
+            yield {
+                **head_of(shape, k),
+                "metric": metric,
+                "OMMA ms": 1e3 * base,
+                "Auto ms": 1e3 * whole,
+                "Auto/OMMA": at_most(whole / base, AUTO[shape.kind]),
+            }
 
 
 def f1_copy(tp: float, fp: float, fn: float, tn: float) -> float:
@@ -153,12 +158,12 @@ def f1_copy(tp: float, fp: float, fn: float, tn: float) -> float:
     return 2 * tp / (2 * tp + fp + fn + 1e-9)
 
 
-def feedbacks(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "what else a row may bring, against macro F1 of labels",
+    "Best of several runs that take turns, thread time, whole calls.",
+)
+def feedbacks(quick: bool = False) -> Iterator[Row]:
     """Estimates, weights, other means and rows without labels, against labels alone."""
-    table = Table(
-        "what else a row may bring, against macro F1 of labels",
-        "Best of several runs that take turns, thread time, whole calls.",
-    )
     own_f1 = omma.metrics.custom(f1_copy, average="macro")
     for shape in [SMALL] if quick else [SMALL, MIDDLE, SPARSE]:
         eta, y = shape.data()
@@ -176,9 +181,8 @@ def feedbacks(quick: bool = False) -> Iterator[Table]:
             }
             seconds = times_of(cases.values(), 2 if quick else 5)
             for name, each in zip(cases, seconds, strict=True):
-                head = {"shape": str(shape), "layout": shape.kind, "k": str(k), "what": name}
-                table.rows.append({**head, "ms": 1e3 * each, "times labels": each / seconds[0]})
-    yield table
+                head = {**head_of(shape, k), "what": name}
+                yield {**head, "ms": 1e3 * each, "times labels": each / seconds[0]}
 
 
 MANY = """
@@ -196,28 +200,23 @@ print(1e9 * seconds / eta.nnz, peak / 1e3, (peak - before) / 1e3)
 """
 
 
-def many_labels(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "many labels, CSR, macro F1@3, 50 stored a row",
+    "Nanoseconds of the compiled loop a stored entry, the best of 3 replays; the most memory "
+    "of the process, inputs included, and what replays added to the inputs (megabytes).",
+)
+def many_labels(quick: bool = False) -> Iterator[Row]:
     """Sparse rows of very many labels, each in a process of its own."""
-    table = Table(
-        "many labels, CSR, macro F1@3, 50 stored a row",
-        "Nanoseconds of the compiled loop a stored entry, the best of 3 replays; the most memory "
-        "of the process, inputs included, and what replays added to the inputs (megabytes).",
-    )
     n, runs = (2_000, 1) if quick else (100_000, 3)
     for m, limit in ENTRY.items():
-        command = [sys.executable, "-c", MANY, str(n), str(m), str(runs)]
-        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        nanoseconds, peak, added = map(float, out.split())
-        table.rows.append(
-            {
-                "labels": m,
-                "rows": n,
-                "ns an entry": at_most(nanoseconds, None if quick else limit),
-                "MB": at_most(peak, MEGABYTES if m == max(ENTRY) else None),
-                "MB of replays": added,
-            }
-        )
-    yield table
+        nanoseconds, peak, added = map(float, output_of(MANY, n, m, runs).split())
+        yield {
+            "labels": m,
+            "rows": n,
+            "ns an entry": at_most(nanoseconds, None if quick else limit),
+            "MB": at_most(peak, MEGABYTES if m == max(ENTRY) else None),
+            "MB of replays": added,
+        }
 
 
 # Single rows
@@ -240,12 +239,12 @@ def walk(policy: Any, etas: Any, ys: Any, m: int = 46, *, late: bool = False) ->
     return later if late else at_once
 
 
-def steps(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "one predict + update from Python",
+    "Best of several loops over rows, thread time. m = 46; the CSR rows store 50 of 5,000.",
+)
+def steps(quick: bool = False) -> Iterator[Row]:
     """One predict and update from Python."""
-    table = Table(
-        "one predict + update from Python",
-        "Best of several loops over rows, thread time. m = 46; the CSR rows store 50 of 5,000.",
-    )
     n = 200 if quick else 2_000
     eta, y = Shape("dense", n, 46).data()
     rows = list(eta), list(y)
@@ -269,20 +268,21 @@ def steps(quick: bool = False) -> Iterator[Table]:
     }
     for what, (call, limit) in cases.items():
         (seconds,) = race(call, at_least=0.2 if quick else 1, rounds=3)
-        table.rows.append({"what": what, "µs a row": at_most(1e6 * seconds / n, limit)})
-    yield table
+        yield {"what": what, "µs a row": at_most(1e6 * seconds / n, limit)}
 
 
-def choices(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "choose, macro F1",
+    "Best of several calls, seconds of the thread.",
+)
+def choices(quick: bool = False) -> Iterator[Row]:
     """``omma.choose``, which fits every rule several times."""
-    table = Table("choose, macro F1", "Best of several calls, seconds of the thread.")
     for n, limit in {2_000: 0.3, 50_000: 4.0}.items():
         eta, y = Shape("dense", n // (10 if quick else 1), 50).data()
         call = partial(omma.choose, eta, y, "macro_f1")
         call()
         (seconds,) = race(call, rounds=1 if quick else 3)
-        table.rows.append({"rows": len(eta), "labels": 50, "s": at_most(seconds, limit)})
-    yield table
+        yield {"rows": len(eta), "labels": 50, "s": at_most(seconds, limit)}
 
 
 STREAM = """
@@ -306,8 +306,7 @@ def stream(quick: bool = False) -> Iterator[Table]:
         for rows in (10, 10, n):  # the first may compile
             path.write_text("".join(lines[:rows]), encoding="utf-8")
             before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            command = [sys.executable, "-c", STREAM, str(path)]
-            subprocess.run(command, capture_output=True, check=True)
+            output_of(STREAM, path)
             seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
     rate = (n - 10) / (seconds[2] - seconds[1])
     row = {"rows": n, "rows a second": at_least(rate, None if quick else 20_000)}
@@ -317,13 +316,13 @@ def stream(quick: bool = False) -> Iterator[Table]:
 # Growth
 
 
-def growth(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "growth of time, macro F1",
+    "Slope of a line through log-log points, each the best of at least 5 whole calls; sizes "
+    "take turns. A fixed cost a row or a call makes it smaller than 1.",
+)
+def growth(quick: bool = False) -> Iterator[Row]:
     """Exponents of time in rows, labels and stored entries."""
-    table = Table(
-        "growth of time, macro F1",
-        "Slope of a line through log-log points, each the best of at least 5 whole calls; sizes "
-        "take turns. A fixed cost a row or a call makes it smaller than 1.",
-    )
     part = 8 if quick else 1
     n = 20_000 // part
     rows = [size // part for size in (10_000, 20_000, 40_000, 80_000, 160_000, 320_000)]
@@ -346,49 +345,39 @@ def growth(quick: bool = False) -> Iterator[Table]:
         policy = omma.OMMA("macro_f1", k=k)
         for (what, at, limit), (sizes, shapes) in series.items():
             times = race(*(partial(omma.replay, policy, *shape.data()) for shape in shapes))
-            table.rows.append(
-                {
-                    "in": what,
-                    "at": at,
-                    "k": str(k),
-                    "from": sizes[0],
-                    "to": sizes[-1],
-                    "first ms": 1e3 * times[0],
-                    "last ms": 1e3 * times[-1],
-                    "exponent": at_most(exponent(sizes, times), limit),
-                }
-            )
-    yield table
+            yield {
+                "in": what,
+                "at": at,
+                "k": str(k),
+                "from": sizes[0],
+                "to": sizes[-1],
+                "first ms": 1e3 * times[0],
+                "last ms": 1e3 * times[-1],
+                "exponent": at_most(exponent(sizes, times), limit),
+            }
 
 
-def memory(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "peak memory beyond inputs and predictions, macro F1",
+    "MB that Python and NumPy allocate during a replay (tracemalloc; the kernels allocate "
+    "nothing), less the predictions where they are kept. Rows are taken in blocks of about a "
+    "million numbers, so n starts above two blocks. Flat: at most 1.1 times.",
+)
+def memory(quick: bool = False) -> Iterator[Row]:
     """Peak memory of a replay beyond its inputs and predictions, against the number of rows."""
-    table = Table(
-        "peak memory beyond inputs and predictions, macro F1",
-        "MB that Python and NumPy allocate during a replay (tracemalloc; the kernels allocate "
-        "nothing), less the predictions where they are kept. Rows are taken in blocks of about a "
-        "million numbers, so n starts above two blocks. Flat: at most 1.1 times.",
-    )
     few, many = (50_000, 100_000) if quick else (50_000, 500_000)
     for kind, m, entries in (("dense", 46, 0), ("csr", 2_456, 77)):
-        peaks: dict[Any, list[float]] = {}
-        for n in (few, many):
-            eta, y = Shape(kind, n, m, entries).data()
-            for k in (None, 3):
-                for keep in (False, True):
-                    peaks.setdefault((k, keep), []).append(peak(eta, y, k, keep))
-        for (k, keep), (small, large) in peaks.items():
-            table.rows.append(
-                {
-                    "layout": kind,
-                    "k": str(k),
-                    "predictions": "kept" if keep else "not kept",
-                    f"n = {few:,}": small / 1e6,
-                    f"n = {many:,}": large / 1e6,
-                    "times": at_most(large / small, 1.1),
-                }
-            )
-    yield table
+        data = [Shape(kind, n, m, entries).data() for n in (few, many)]
+        for k, keep in product((None, 3), (False, True)):
+            small, large = (peak(eta, y, k, keep) for eta, y in data)
+            yield {
+                "layout": kind,
+                "k": str(k),
+                "predictions": "kept" if keep else "not kept",
+                f"n = {few:,}": small / 1e6,
+                f"n = {many:,}": large / 1e6,
+                "times": at_most(large / small, 1.1),
+            }
 
 
 def peak(eta: Any, y: Any, k: int | None, keep: bool) -> float:

@@ -6,14 +6,11 @@ Python files is there for all; the cache of machine code is a folder made for ea
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 
-from benchmarks.measure import Row, Table, at_most
+from benchmarks.measure import Row, at_most, output_of, tabulated
 
 IMPORT = """
 import time
@@ -94,19 +91,17 @@ WARM = 0.7  # seconds of a first answer from disk
 
 def run(code: str, cache: str | None = None) -> float:
     """The number that some code prints in a process of its own."""
-    environment = {**os.environ, "OMMA_QUIET": "1"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    if cache is not None:
-        environment["NUMBA_CACHE_DIR"] = cache
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    return float(done.stdout)
+    # Bytecode is written, whatever the environment says; machine code goes to the cache.
+    folder = {} if cache is None else {"NUMBA_CACHE_DIR": cache}
+    return float(output_of(code, PYTHONDONTWRITEBYTECODE="", **folder))
 
 
-def imports(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "import, in a process of its own",
+    "Medians of processor time; they take turns.",
+)
+def imports(quick: bool = False) -> Iterator[Row]:
     """Import time of omma against what it cannot do without."""
-    table = Table("import, in a process of its own", "Medians of processor time; they take turns.")
     theirs = IMPORT.format(modules="numpy, scipy.sparse, numba")
     codes = [IMPORT.format(modules=what) for what in IMPORTED]
     for code in codes:
@@ -114,15 +109,12 @@ def imports(quick: bool = False) -> Iterator[Table]:
     turns = [[run(code) for code in (theirs, *codes)] for _ in range(3 if quick else 11)]
     base, *ours = (statistics.median(column) for column in zip(*turns, strict=True))
     for what, seconds in zip(IMPORTED.values(), ours, strict=True):
-        table.rows.append(
-            {
-                "what": what,
-                "numpy, scipy.sparse, numba s": base,
-                "omma s": seconds,
-                "ratio": at_most(seconds / base, 1.2),
-            }
-        )
-    yield table
+        yield {
+            "what": what,
+            "numpy, scipy.sparse, numba s": base,
+            "omma s": seconds,
+            "ratio": at_most(seconds / base, 1.2),
+        }
 
 
 def cold_and_warm(code: str, runs: int) -> tuple[float, float]:
@@ -135,22 +127,21 @@ def cold_and_warm(code: str, runs: int) -> tuple[float, float]:
     return min(cold), min(warm)
 
 
-def first_answers(quick: bool = False) -> Iterator[Table]:
+@tabulated(
+    "first answers of a fresh process, macro F1, 100×46",
+    "Processor time of the call, without import and without what came before it. The least of 3 "
+    "(1 with --quick), with an empty cache each, and of a second process with the same cache.",
+)
+def first_answers(quick: bool = False) -> Iterator[Row]:
     """First calls of a fresh process, with nothing compiled yet and with all of it on disk."""
     runs = 1 if quick else 3
-    table = Table(
-        "first answers of a fresh process, macro F1, 100×46",
-        f"Processor time of the call, without import and without what came before it. The least of "
-        f"{runs}, with an empty cache each, and of a second process with the same cache.",
-    )
     cases = dict(list(COLD.items())[:1]) if quick else COLD
     for what, (timed, before, limit) in cases.items():
         cold, warm = cold_and_warm(TIMED.format(timed=timed, before=before), runs)
-        table.rows.append(row(what, cold, limit, warm, None if before else WARM))
+        yield row(what, cold, limit, warm, None if before else WARM)
     if not quick:
         cold, warm = cold_and_warm(DEMO, runs)
-        table.rows.append(row("omma demo, whole, with import", cold, 15.0, warm, None))
-    yield table
+        yield row("omma demo, whole, with import", cold, 15.0, warm, None)
 
 
 def row(what: str, cold: float, limit: float | None, warm: float, warm_limit: float | None) -> Row:
