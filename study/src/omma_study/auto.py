@@ -31,7 +31,7 @@ SUITE = "auto"
 TITLE = "Auto against OMMA with every feedback and λ, probabilities as they are and distorted"
 USUAL_PRIOR = 1e-6
 TREES = "boosted"
-LEAST = 1e-7  # logits of probabilities nearer to 0 or 1 are those of this one
+LEAST = 1e-7  # probabilities are clipped to this distance from 0 and 1 before their logit
 AS_IS = "as is"
 OF_TREES = "boosted trees as they come"
 # Constants of Auto were chosen on these sets, before the grid was run.
@@ -94,7 +94,7 @@ DISTORTIONS: dict[str, Callable[..., Any]] = {
 
 
 def distorted(eta: Any, name: str) -> Any:
-    """Distorted probabilities; zeros stay zeros, as they are no candidates.
+    """Distorted probabilities; zeros stay zeros, as such labels are no candidates.
 
     >>> distorted(np.array([[0.5, 0.0]]), "logits + 1.5").round(2)
     array([[0.82, 0.  ]])
@@ -129,7 +129,7 @@ def specs(
 ) -> Iterator[tuple[Source, dict[str, Any]]]:
     """All runs; distortions come before seeds, so that each is made once."""
     for source in sources:
-        # Trees are off by themselves; they are taken as they come.
+        # Probabilities of trees are wrong already and are not distorted.
         names = (AS_IS,) if source.estimator["name"] == TREES else DISTORTIONS
         for distortion, seed, target in product(names, range(seeds), METRICS[source.task]):
             metric, _, k = target.partition("@")
@@ -189,7 +189,7 @@ def run(
 
 
 def cells(records: Iterable[Record]) -> pd.DataFrame:
-    """A row for each cell, means over sequences: a column for each policy, and what they say.
+    """A row for each cell: the mean over sequences of each policy, and comparisons of these.
 
     ``better`` is the better of labels and estimates with the usual λ, ``hindsight`` the best λ
     and feedback, ``gain`` what ``Auto`` adds to the better one. Of a set that was run quickly and
@@ -224,7 +224,7 @@ def cells(records: Iterable[Record]) -> pd.DataFrame:
 
 
 class Goal(NamedTuple):
-    """What was to be reached, and what was."""
+    """A goal, and the value that was reached."""
 
     words: str
     target: float
@@ -248,7 +248,7 @@ def goals(cells: pd.DataFrame) -> list[Goal]:
         Goal("the same where probabilities are as they are", 0.5, 100 * float(as_is.mean())),
         Goal("mean difference to the best λ and feedback in hindsight", 0.0, hindsight),
     ]
-    # Where all probabilities were distorted, there is no mean of those that are as they are.
+    # If all probabilities were distorted, the third goal has no value.
     return [goal for goal in reached if not math.isnan(goal.reached)]
 
 

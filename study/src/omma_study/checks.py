@@ -1,5 +1,6 @@
-"""A check that everything shares."""
+"""Checks of names that everything shares."""
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,3 +18,9 @@ def choice(owner: str, name: Any, known: Any) -> Any:
     near = get_close_matches(str(name), list(known), 1)
     hint = f", did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"{owner} must be one of {', '.join(known)}; got {name!r}{hint}")
+
+
+def choices(owner: str, names: Iterable[Any], known: Any) -> None:
+    """Raise the same error for the first name that is not known."""
+    for name in names:
+        choice(owner, name, known)

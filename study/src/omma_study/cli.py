@@ -29,7 +29,7 @@ img { max-width: 100% }
 
 
 def say(sentence: str) -> None:
-    """Tell people something; what programs read is on standard output."""
+    """Print a sentence for people; standard output is for results."""
     click.echo(sentence, err=True)
 
 
@@ -124,7 +124,7 @@ def run(
                 priors=[1e-6] if quick else None,
             )
             summary = runs.run(limited, out, data=data, **options)
-    # What became of the runs, and an exit code that says whether anything failed.
+    # A summary of the runs; the exit code says whether anything failed.
     for name, sentence in summary.missing.items():
         say(f"Skipped {name}: {sentence}")
     click.echo(f"Runs: {summary}. Records are in {out}")
@@ -179,7 +179,7 @@ def report(
             if (suite is None or record["suite"] == suite)
             and (datasets is None or record["spec"].get("dataset") in datasets)
         ]
-        # Failed runs are no reason to show nothing, but alone they show nothing.
+        # Failed runs are shown as missing cells, but alone they make no table.
         done = [record for record in records if record["result"]]
         if not done:
             where = ", ".join(map(str, places or (RECORDS,)))
@@ -209,7 +209,7 @@ def _of(kind: str, records: list[Record]) -> list[Record]:
 def to_text(records: list[Record], form: str, extended: bool = False) -> str:
     """Records of the study, of the theory and of Auto, in a format that is text."""
     study = _of("study", records)
-    # Programs want numbers, a line a cell; tables of the others hold texts.
+    # For programs: numbers, one line for each cell. Tables of theory and Auto hold texts.
     if form == "csv" and study:
         return tables.cells_csv(study)
     sections = tables.sections(study)
@@ -259,7 +259,7 @@ def list_command(what: str, as_json: bool) -> None:
     if as_json:
         click.echo(table.to_json(orient="records", force_ascii=False))
         return
-    # For lack of room; JSON has these columns.
+    # A terminal is too narrow for these columns; JSON has them.
     table = table.drop(columns=["d", "split", "paper", "licence", "source"], errors="ignore")
     for name in table.columns[[type(value) is str for value in table.iloc[0]]]:
         table[name] = table[name].str.ljust(table[name].str.len().max())  # pandas aligns right

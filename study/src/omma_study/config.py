@@ -1,4 +1,4 @@
-"""A suite: datasets, an estimator, policies and metrics, and the runs that they make.
+"""A suite: datasets, an estimator, policies and metrics; each combination is a run.
 
 Suites are TOML files: those of the folder ``suites``, and a user's own.
 """
@@ -13,13 +13,13 @@ from typing import Any
 
 import omma
 from omma_study import estimators
-from omma_study.checks import choice
+from omma_study.checks import choice, choices
 from omma_study.policies import ETA, POLICIES, supports
 
 # Shuffled sequences, as in the paper.
 SEEDS = 5
 PRIORS = (0.0, 1e-6, 1e-3, 0.1, 1.0)  # the λ that the paper tries
-KNOWN = "known"  # in place of an estimator: the probabilities that made-up data were drawn with
+KNOWN = "known"  # no estimator: the probabilities that synthetic labels were drawn with
 ESTIMATORS = {
     "logistic": estimators.LogisticRegression,
     "multinomial": estimators.Multinomial,
@@ -53,13 +53,13 @@ class Source:
     task: str
     protocol: str
     estimator: Mapping[str, Any]  # its name and its options
-    made: Mapping[str, Any] = field(default_factory=dict)  # how, where data are synthetic
+    made: Mapping[str, Any] = field(default_factory=dict)  # generator of synthetic data
     max_train: int | None = None  # fit to at most this many rows of the training part
 
     @property
     def spec(self) -> dict[str, Any]:
-        """As records name it; unused fields are left out."""
-        # So that records written before a field existed still name the same run.
+        """How records describe it; unused fields are left out."""
+        # Records that were written before a field existed still describe the same run.
         return {name: value for name, value in vars(self).items() if value}
 
 
@@ -79,8 +79,8 @@ class Run:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What identifies its record."""
-        # Records name the policy and its feedback apart; a fixed rule has no feedback.
+        """The description that identifies its record."""
+        # Records have policy and feedback in two fields; a fixed rule has no feedback.
         feedback = "labels" if POLICIES[self.policy].prior else None
         if self.policy.endswith(ETA):
             feedback = "estimates"
@@ -95,7 +95,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Suite:
-    """What is run for one table or figure: policies by their names, on sources, for targets.
+    """The runs of one table or figure: policies by name, on sources, for targets.
 
     A suite with ``parts`` runs these, and has no runs of its own.
 
@@ -118,29 +118,32 @@ class Suite:
     parts: tuple["Suite", ...] = ()
 
     @property
+    def with_runs(self) -> tuple["Suite", ...]:
+        """The suites that have runs of their own: those of its parts, or itself."""
+        return tuple(suite for part in self.parts for suite in part.with_runs) or (self,)
+
+    @property
     def datasets(self) -> tuple[str, ...]:
         """Names of all datasets, each once."""
-        own = [source.dataset for source in self.sources]
-        return tuple(
-            dict.fromkeys([*own, *(name for part in self.parts for name in part.datasets)])
-        )
+        names = [source.dataset for suite in self.with_runs for source in suite.sources]
+        return tuple(dict.fromkeys(names))
 
     @property
     def all_policies(self) -> tuple[str, ...]:
         """Names of all policies, each once."""
-        others = [name for part in self.parts for name in part.all_policies]
-        return tuple(dict.fromkeys([*self.policies, *others]))
+        return tuple(dict.fromkeys(name for suite in self.with_runs for name in suite.policies))
 
     @property
     def runs(self) -> list[Run]:
         """All runs; seeds come before metrics, so that an early end leaves whole sequences."""
-        return [run for part in self.parts for run in part.runs] + [
-            Run(self.name, source, policy, metric, k, prior, seed, options, self.checkpoints)
-            for source, seed in product(self.sources, range(self.seeds))
-            for (metric, k), policy in product(self.targets, self.policies)
+        return [
+            Run(suite.name, source, policy, metric, k, prior, seed, options, suite.checkpoints)
+            for suite in self.with_runs
+            for source, seed in product(suite.sources, range(suite.seeds))
+            for (metric, k), policy in product(suite.targets, suite.policies)
             if supports(policy, metric, k)
-            for options in [self.options.get(policy, {})]
-            for prior in (self.priors if POLICIES[policy].prior else (None,))
+            for options in [suite.options.get(policy, {})]
+            for prior in (suite.priors if POLICIES[policy].prior else (None,))
         ]
 
     def limited(
@@ -152,12 +155,11 @@ class Suite:
         priors: Sequence[float] | None = None,
     ) -> "Suite":
         """The same suite with fewer datasets, policies, sequences or priors."""
-        for name in datasets or ():
-            choice(f"a dataset of the suite {self.name!r}", name, self.datasets)
-        for name in policies or ():
-            choice(f"a policy of the suite {self.name!r}", name, self.all_policies)
+        choices(f"a dataset of the suite {self.name!r}", datasets or (), self.datasets)
+        choices(f"a policy of the suite {self.name!r}", policies or (), self.all_policies)
         return self._limited(datasets, policies, seeds, priors)
 
+    # A part may lack a dataset or a policy that another part has: names are checked once, above.
     def _limited(self, datasets: Any, policies: Any, seeds: Any, priors: Any) -> "Suite":
         return replace(
             self,
@@ -209,16 +211,17 @@ def parse(name: str, text: str) -> Suite:
         toml = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{owner} is no TOML: {error}") from error
-    _check_keys(owner, toml, KEYS)
+    choices(f"a key of {owner}", toml, KEYS)
     # A suite of suites has nothing of its own.
     if "suites" in toml:
-        _check_keys(f"{owner}, which runs other suites,", toml, ("title", "paper", "suites"))
+        known = ("title", "paper", "suites")
+        choices(f"a key of {owner}, which runs other suites,", toml, known)
         parts = tuple(suite(part) for part in _names(owner, toml, "suites"))
         return Suite(name, _require(owner, toml, "title", str), toml.get("paper", ""), parts=parts)
     protocol = choice(f"protocol of {owner}", toml.get("protocol"), PROTOCOLS)
     policies = _names(owner, toml, "policies")
+    choices(f"policies of {owner}", policies, POLICIES)
     for policy in policies:
-        choice(f"policies of {owner}", policy, POLICIES)
         if protocol == "online" and POLICIES[policy].trained:
             raise ValueError(
                 f"policies of {owner} cannot hold {policy!r}: it learns from a training part, "
@@ -229,8 +232,8 @@ def parse(name: str, text: str) -> Suite:
     if seeds < 1 or min(priors) < 0:
         raise ValueError(f"{owner} must have seeds of at least 1 and priors of at least 0")
     options = toml.get("policy", {})
-    _check_keys(f"[policy] of {owner}", options, policies)
-    for policy, table in options.items():  # a wrong option is known before hours of work
+    choices(f"a key of [policy] of {owner}", options, policies)
+    for policy, table in options.items():  # a wrong option is found before hours of work
         make_policy(policy, omma.metric("macro_f1"), None, 0.0, table)
     return Suite(
         name,
@@ -253,35 +256,33 @@ def make_policy(
     policy = POLICIES[name].make(metric, k, prior or 0.0)
     # Policies without a prior are fixed rules or fitted ones: there is nothing to set.
     known = [option.name for option in fields(policy)] if POLICIES[name].prior else []
-    for option in options:
-        choice(f"an option of the policy {name!r}", option, known)
+    choices(f"an option of the policy {name!r}", options, known)
     return replace(policy, **options)
 
 
 def make_estimator(table: Mapping[str, Any]) -> Any:
     """The estimator that a table of a suite describes."""
-    kind = ESTIMATORS[table["name"]]
-    options = {option: value for option, value in table.items() if option != "name"}
-    for option in options:
-        known = [known.name for known in fields(kind)]
-        choice(f"an option of the estimator {table['name']!r}", option, known)
-    return kind(**options)
+    options = dict(table)
+    name = options.pop("name")
+    known = [option.name for option in fields(ESTIMATORS[name])]
+    choices(f"an option of the estimator {name!r}", options, known)
+    return ESTIMATORS[name](**options)
 
 
 def _sources(owner: str, toml: Mapping[str, Any], protocol: str) -> Iterator[Source]:
     """One for each dataset and estimator."""
     names = _names(owner, toml, "datasets")
     tables = toml.get("dataset", {})
-    _check_keys(f"[dataset] of {owner}", tables, names)
+    choices(f"a key of [dataset] of {owner}", tables, names)
     defaults = _require(owner, toml, "estimator", dict | list)
     for name, default in product(names, defaults if isinstance(defaults, list) else [defaults]):
         table = tables.get(name, {})
         known = ("max_train", "estimator", "task", "made")
-        _check_keys(f"[dataset.{name}] of {owner}", table, known)
+        choices(f"a key of [dataset.{name}] of {owner}", table, known)
         # A dataset may change single options, or the whole estimator.
         estimator = {**default, **table.get("estimator", {})}
         choice(f"the estimator of {owner}", estimator.get("name"), PROTOCOLS[protocol])
-        # Made only to check its options.
+        # Its options are checked when it is made.
         if estimator["name"] != KNOWN:
             make_estimator(estimator)
         task = choice(f"task of {owner}", table.get("task", toml.get("task")), TASKS)
@@ -294,11 +295,6 @@ def _target(text: str) -> tuple[str, int | None]:
     # Multi-class metrics are about one class a row, which records say as k = 1.
     metric, k = omma.metrics.read_target(text)
     return metric.name, 1 if k is None and metric.multiclass else k
-
-
-def _check_keys(owner: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in table:
-        choice(f"a key of {owner}", key, known)
 
 
 def _require(owner: str, table: Mapping[str, Any], key: str, kind: Any) -> Any:

@@ -12,6 +12,7 @@ of the rule that it returns is known exactly: its expected counts over the pool.
 import time
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,21 +20,18 @@ import click
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import clone
-from sklearn.decomposition import TruncatedSVD
-from sklearn.multiclass import OneVsRestClassifier
 
 import omma
 from omma_study.records import Record, make, write
-from omma_study.small import FEATURES, MODELS, read_study
+from omma_study.small import MODELS, dense, estimates, read_study
+from omma_study.theory import Discrete
 
 SUITE = "coverage"
-FITTED, POOL = 5000, 20_000  # rows at most that models are fitted to, and that others are drawn of
+FITTED, POOL = 5000, 20_000  # at most so many rows to fit models to, and to draw samples from
 MOST_LABELS = 20
 DRAWS = {200: 40, 500: 40, 2000: 20, 10_000: 12}  # simulated samples of each size in each cell
 OF_BINARY = 2  # times as many draws: one label takes a fraction of the time
-# The goals: at least so many intervals that hold, and claims that are at most so much too high.
+# The goals: at least this share of intervals holds; values are at most this much too high.
 GOAL, GOAL_OPTIMISM = 0.93, {200: 0.01, 500: 0.005, 2000: 0.005, 10_000: 0.005}
 # A set, and of a set with several labels or classes the one that is the binary problem.
 SETS: dict[str, tuple[tuple[str, int | None], ...]] = {
@@ -60,28 +58,22 @@ CELLS: dict[str, tuple[tuple[str, str | None], ...]] = {
 
 
 class Population(NamedTuple):
-    """Rows that samples are drawn of: what a model says, and true probabilities of labels."""
+    """Rows that samples are drawn from: a model's probabilities, and the true distribution."""
 
     eta: NDArray[np.float64]
-    truth: NDArray[np.float64]
-    classes: bool
+    truth: Discrete
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
         """Probabilities and labels of n rows."""
         rows = rng.integers(len(self.eta), size=n)
-        eta, truth = self.eta[rows], self.truth[rows]
-        if self.classes:
-            up_to = truth.cumsum(axis=1)
-            return eta, (up_to[:, :-1] < rng.random((n, 1))).sum(axis=1)
-        y = (rng.random(truth.shape) < truth).astype(np.int8)
-        return (eta, y) if y.shape[1] > 1 else (eta[:, 0], y[:, 0])
+        eta, y = self.eta[rows], self.truth.draw_labels(self.truth.points[rows], rng)
+        if self.truth.multiclass:
+            return eta, y.argmax(axis=1)
+        return (eta, y) if self.truth.m > 1 else (eta[:, 0], y[:, 0])
 
     def counts(self, rule: omma.Rule) -> omma.Counts:
-        """The expected counts of a rule over all rows."""
-        predicted = np.reshape(rule.predict(self.eta), self.eta.shape)
-        cells = (self.truth * predicted, predicted, self.truth)
-        tp, decided, positive = (values.sum(axis=0) for values in cells)
-        return omma.Counts(tp, decided, positive, float(len(self.eta)))
+        """The expected counts of a rule, for one row."""
+        return self.truth.counts_of(np.reshape(rule.predict(self.eta), self.eta.shape))
 
 
 def populations(
@@ -95,29 +87,23 @@ def populations(
         y = y[:, np.argsort(-y.sum(axis=0), kind="stable")[:MOST_LABELS]]
     order = np.random.default_rng(0).permutation(len(y))[: FITTED + POOL]
     part = min(FITTED, len(order) // 2)
-    features, y = features[order], y[order]
-    if sparse.issparse(features):
-        features = TruncatedSVD(FEATURES, random_state=0).fit_transform(features)
-    if y.ndim == 2:
-        y = y[:, y[:part].any(axis=0)]
+    features, y = dense(features[order]), y[order]
     eta = {}
     for model_name in ("logistic", "forest"):
-        model = clone(MODELS[model_name])
-        model = OneVsRestClassifier(model) if y.ndim == 2 else model
-        eta[model_name] = model.fit(features[:part], y[:part]).predict_proba(features[part:])
-        if task == "binary":
-            eta[model_name] = eta[model_name][:, 1:]
+        values, _ = estimates(MODELS[model_name], features, y, part)
+        eta[model_name] = values.reshape(len(values), -1)
+    truth = Discrete(eta["logistic"], multiclass=task == "classes")
     for model_name, values in eta.items():
-        yield model_name, Population(values, eta["logistic"], task == "classes")
+        yield model_name, Population(values, truth)
 
 
 def simulate(
     population: Population, target: str, limit: str | None, n: int, draws: int
 ) -> dict[str, Any]:
-    """How often the intervals of a cell hold, and by how much values are too high on average."""
+    """The share of intervals that hold, and by how much values are too high on average."""
     metric, k = omma.metrics.read_target(target)
-    m = population.eta.shape[1]
-    k = 1 if population.classes else k
+    m = population.truth.m
+    k = 1 if population.truth.multiclass else k
     simple = omma.Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k)
     simple_value = metric.value(population.counts(simple))
     # Samples of their own for each cell, so that means over cells tell more than those of one.
@@ -151,26 +137,21 @@ def _is_within(value: float, ends: tuple[float, float]) -> bool:
 
 def run(data: Path, sizes: Iterable[int]) -> Iterator[Record]:
     """A record for each cell: a set, a model, a metric with its limit, and a number of rows."""
-    for task, sets in SETS.items():
-        for name, of in sets:
-            title = name if of is None else f"{name}, label {of}"
+    for task, name, of in [(task, *part) for task, sets in SETS.items() for part in sets]:
+        title = name if of is None else f"{name}, label {of}"
+        draws_times = OF_BINARY if task == "binary" else 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # solvers that have not converged
+            pools = list(populations(task, name, of, data))
+        for (model, population), (target, limit), n in product(pools, CELLS[task], sizes):
+            start = time.process_time()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # solvers that have not converged
-                pools = dict(populations(task, name, of, data))
-            for model, population in pools.items():
-                for target, limit in CELLS[task]:
-                    for n in sizes:
-                        start = time.process_time()
-                        draws = DRAWS[n] * (OF_BINARY if task == "binary" else 1)
-                        with warnings.catch_warnings():
-                            warnings.simplefilter("ignore")  # rare labels may lack positives
-                            result = simulate(population, target, limit, n, draws)
-                        spec = {"task": task, "set": title, "model": model, "metric": target,
-                                "limit": limit, "rows": n}  # fmt: skip
-                        seconds = {"cpu": time.process_time() - start}
-                        yield make(
-                            SUITE, spec, "choose", kind=SUITE, result=result, seconds=seconds
-                        )
+                warnings.simplefilter("ignore")  # rare labels may lack positives
+                result = simulate(population, target, limit, n, DRAWS[n] * draws_times)
+            spec = {"task": task, "set": title, "model": model, "metric": target,
+                    "limit": limit, "rows": n}  # fmt: skip
+            seconds = {"cpu": time.process_time() - start}
+            yield make(SUITE, spec, "choose", kind=SUITE, result=result, seconds=seconds)
 
 
 def cells(records: Iterable[Record]) -> pd.DataFrame:

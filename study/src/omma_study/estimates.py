@@ -1,4 +1,4 @@
-"""Data of a study and their probabilities by an estimator: made once, shared by all runs."""
+"""Datasets of a study and estimates of their probabilities, made once and shared by all runs."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,30 +10,30 @@ from typing import Any
 
 import joblib
 import numpy as np
-from scipy import sparse
 
 import omma
 from omma.datasets import Dataset, long_tail
 from omma_study.checks import choice
 from omma_study.config import KNOWN, Source, make_estimator
 from omma_study.datasets import like, load
+from omma_study.estimators.linear import indicators
 from omma_study.records import versions
 
-# Made-up data by the name of their generator, as suites write it.
+# Generators of synthetic data by the name that suites use.
 GENERATORS: dict[str, Callable[..., Any]] = {"like": like, "long_tail": long_tail}
 TEST = 0.3  # the share of test rows where there is no split, as in the paper
 # Sequences are shuffled by their own seeds; the split is the same for all.
 SPLIT_SEED = 0
-IN_MEMORY = 4  # the latest datasets and estimates: runs come ordered by their source
+IN_MEMORY = 4  # datasets and estimates; runs are ordered by source, so few are needed
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """A sequence to decide: probabilities, labels, and what is known of both.
+    """Probabilities and labels of the rows that policies decide.
 
-    ``train`` is the training part, by the estimator that was fitted to it, or another draw of
-    made-up data; there is none online. Where the estimator learned along the sequence, the rows
-    are ``ordered`` as the sequence is.
+    ``train`` holds those of the training part, for policies that are fitted: by the estimator that
+    was fitted to the same rows or, for synthetic data, another draw. Online there is none. If the
+    estimator learned along the sequence, the rows are ``ordered`` as in that sequence.
     """
 
     eta: Any
@@ -46,12 +46,12 @@ class Estimates:
 
     @cached_property
     def batch(self) -> omma.Batch:
-        """The rows, read once for all runs."""
+        """The rows, converted once for all runs."""
         return omma.Batch.of(self.eta, self.y)
 
 
 def _fitted(estimator: Any, train: Dataset, test: Dataset, versions: Any) -> tuple[Any, ...]:
-    """Probabilities of both parts, what the estimator reports, and seconds."""
+    """Probabilities of test and training part, the report of the estimator, and seconds."""
     started = time.perf_counter()
     # The training part may lack classes that the test part has.
     options = {"n_labels": train.m} if train.task == "multiclass" else {}
@@ -61,21 +61,21 @@ def _fitted(estimator: Any, train: Dataset, test: Dataset, versions: Any) -> tup
 
 
 def _along(estimator: Any, rows: Dataset, versions: Any) -> tuple[Any, ...]:
-    """Probabilities by an estimator that learns as rows come."""
+    """Probabilities by an estimator that learns row by row, its report, and seconds."""
     started = time.perf_counter()
     eta, report = make_estimator(estimator).estimates(rows.X, rows.y)
     return eta, report, time.perf_counter() - started
 
 
 class EstimateCache:
-    """Estimates from memory, from its folder, or from the estimator."""
+    """Estimates, kept in memory and in a folder."""
 
     def __init__(
         self, data: str | Path | None, folder: Path, report: Callable[[str], None] | None = None
     ) -> None:
         self.data = data
         self.report = report
-        # A study that was interrupted, or another suite, finds them there again.
+        # A study that is resumed, and other suites, read estimates from this folder.
         memory = joblib.Memory(folder, verbose=0)
         self._fitted, self._along = memory.cache(_fitted), memory.cache(_along)
         self._lock = RLock()
@@ -93,15 +93,15 @@ class EstimateCache:
         return sentences
 
     def dataset(self, source: Source) -> Dataset | Estimates:
-        """The data of a source; classes become labels where the task is multi-label."""
+        """The data of a source; classes become labels if the task is multi-label."""
         key = f"{source.dataset} {source.task} {source.made}"
         return self.once(key, lambda: self._load(source))
 
     def estimates(self, source: Source, seed: int) -> Estimates:
-        """What a run decides on; with an online estimator, each seed has its own."""
+        """The estimates for a run; with an online estimator, each seed has its own."""
         data = self.dataset(source)
         known = source.estimator["name"] == KNOWN
-        # Made-up data bring their probabilities; real ones need an estimator.
+        # Synthetic data come with their probabilities; real data need an estimator.
         if known != isinstance(data, Estimates):
             raise ValueError(
                 f"the estimator of {source.dataset!r} must {'not ' * known}be {KNOWN!r}: its "
@@ -114,14 +114,14 @@ class EstimateCache:
         return self.once(key, lambda: self._estimated(source, data, seed if online else None))
 
     def _estimated(self, source: Source, data: Dataset, seed: int | None) -> Estimates:
-        """Along a sequence that a seed orders, or of the test part after fitting."""
+        """Estimates along the sequence of a seed or, without a seed, of the test part."""
         if seed is not None:
             rows = data.take(np.random.default_rng(seed).permutation(data.n))
             eta, report, seconds = self._call(self._along, source, rows)
             return Estimates(eta, rows.y, None, data.labels, report, seconds, ordered=True)
         train, test = data.parts(seed=SPLIT_SEED, test=TEST)
         if source.max_train is not None and source.max_train < train.n:
-            # Sorted again, so that rows keep their order.
+            # The rows that are drawn keep their order.
             order = np.random.default_rng(SPLIT_SEED).permutation(train.n)
             train = train.take(np.sort(order[: source.max_train]))
         eta, train_eta, report, seconds = self._call(self._fitted, source, train, test)
@@ -129,16 +129,19 @@ class EstimateCache:
         return Estimates(eta, test.y, (train_eta, train.y), data.labels, report, seconds)
 
     def once(self, key: str, make: Callable[[], Any]) -> Any:
-        """Made by one thread while others wait: an estimator uses all cores by itself."""
+        """The value of a key, from memory or made now; only one thread at a time makes any.
+
+        An estimator uses all cores by itself.
+        """
         with self._lock:
             value = self._latest.pop(key) if key in self._latest else make()
-            self._latest[key] = value  # at the end: what was not used for longest goes first
+            self._latest[key] = value  # at the end, as the least recently used goes first
             for old in list(self._latest)[:-IN_MEMORY]:
                 del self._latest[old]
             return value
 
     def _call(self, cached: Any, source: Source, *parts: Dataset) -> Any:
-        # joblib keys by arguments and code; versions are an argument, as other ones round anew.
+        # joblib finds results by arguments and code. Other versions of packages round differently.
         arguments = (dict(source.estimator), *parts, versions())
         if self.report is not None and not cached.check_call_in_cache(*arguments):
             rows = f"{sum(part.n for part in parts):,} rows"
@@ -151,14 +154,11 @@ class EstimateCache:
             draw = GENERATORS[choice("by of made-up data", options.pop("by", None), GENERATORS)]
             seed = options.pop("seed", 0)
             eta, y = draw(**options, seed=seed)
-            # Where policies are fitted, another draw is the training part.
+            # Another draw is the training part of policies that are fitted.
             return Estimates(eta, y, train=draw(**options, seed=seed + 1))
         data = load(source.dataset, self.data)
         if source.task == "multilabel" and data.task == "multiclass":
-            # An indicator for each class: row i stores a one in the column of its class.
-            parts = (np.ones(data.n, dtype=np.int8), data.y, np.arange(data.n + 1))
-            y = sparse.csr_array(parts, shape=(data.n, data.m))
-            return Dataset(data.name, "multilabel", data.X, y, data.split, data.labels)
+            return replace(data, task="multilabel", y=indicators(data.y, data.m))
         if source.task != data.task:
             raise ValueError(
                 f"the dataset {source.dataset!r} is {data.task} and cannot be run as {source.task}"

@@ -38,10 +38,9 @@ def _band(section: Section, policy: str, target: str, by_prior: bool) -> Band:
 def draw(
     section: Section,
     by_prior: bool = False,
-    targets: Collection[str] | None = None,
     policies: Collection[str] | None = None,
 ) -> Any:
-    """A panel for each metric, of some of them or of all."""
+    """A panel for each metric, with some policies or all."""
     panels = {
         target: {
             POLICIES[policy].title: _band(section, policy, target, by_prior)
@@ -49,7 +48,6 @@ def draw(
             if (policies is None or policy in policies) and (policy, target) in section.cells.index
         }
         for target in section.targets
-        if targets is None or target in targets
     }
     title = f"{section.title}. Mean ± standard deviation over {section.seeds} shuffled sequences."
     if by_prior:

@@ -15,8 +15,8 @@ ETA = "_eta"  # ends the name of a variant that counts estimates in place of lab
 class NamedPolicy:
     """A policy by name.
 
-    ``make`` is a function of (metric, k, λ). What a ``trained`` one makes has a ``fit`` for the
-    training part. λ has to be chosen for those that have a ``prior``.
+    ``make`` is a function of (metric, k, λ). If the policy is ``trained``, that function returns an
+    object with a ``fit`` for the training part. If it has a ``prior``, λ has to be chosen.
     """
 
     title: str
@@ -27,7 +27,7 @@ class NamedPolicy:
 
 def _with_feedback(name: str, title: str, make: Callable[..., Any]) -> dict[str, NamedPolicy]:
     """A policy that counts labels, and the same with estimates in their place."""
-    # The sign of estimates goes before what tells variants apart: "Greedy(η̂), plug-in".
+    # "(η̂)" stands before the name of a variant: "Greedy(η̂), plug-in".
     first, comma, variant = title.partition(",")
     return {
         name: NamedPolicy(title, partial(make, "labels"), prior=True),

@@ -21,7 +21,7 @@ import numpy as np
 
 import omma
 
-# Readers refuse other formats in place of misreading them.
+# Readers refuse records of other formats.
 FORMAT = 1
 PACKED = ".jsonl.xz"
 # Numbers may change in the last digits with omma and any of these.
@@ -41,7 +41,7 @@ FIELDS: dict[str, Any] = {
     "versions": dict,
     "error": dict | None,
 }
-# What tables of the study read of a record: fields of the spec and of the result.
+# Fields of the spec and of the result that tables of the study need.
 STUDY_SPEC = (
     "dataset", "task", "protocol", "estimator", "policy", "feedback", "metric", "k", "prior",
     "seed",
@@ -127,7 +127,7 @@ def write(folder: str | Path, record: Record) -> Path:
     True
     """
     path = Path(folder) / f"{safe(record['suite'])}.jsonl"
-    # One write of one line: what is killed in between leaves half a line at most.
+    # One write of one line: a process that is killed leaves half a line at most.
     path.parent.mkdir(parents=True, exist_ok=True)
     line = to_json(record).encode() + b"\n"
     with path.open("a+b") as file:
@@ -140,18 +140,23 @@ def write(folder: str | Path, record: Record) -> Path:
 
 
 def safe(text: str) -> str:
-    """Fit for a file name everywhere."""
+    """The text with underscores for all that some file system refuses in names."""
     return re.sub(r"[^A-Za-z0-9_.@-]+", "_", text).strip(".") or "_"
 
 
+def refuse(sentence: str) -> None:
+    """Raise an error for a line that is no record."""
+    raise ValueError(sentence)
+
+
 def read(
-    places: str | Path | Iterable[str | Path], *, bad: Callable[[str], None] | None = None
+    places: str | Path | Iterable[str | Path], *, bad: Callable[[str], None] = refuse
 ) -> list[Record]:
     """Records of folders with their subfolders, and of files, in the order of their paths.
 
     A run that is there twice counts once: its first result. ``bad`` is called with a sentence for
-    each line that is no record, as the last one of a run that was killed; without it such a line
-    is an error.
+    each line that is no record, such as the last one of a run that was killed; by default it raises
+    an error.
 
     >>> from pathlib import Path
     >>> Path("folder-of-read").mkdir()
@@ -163,16 +168,16 @@ def read(
     records: dict[str, Record] = {}
     for record in scan(places, bad=bad):
         key = key_of(record)
-        # A run that failed was tried again later.
+        # A failed run may have been tried again later.
         if key not in records or records[key]["result"] is None:
             records[key] = record
     return list(records.values())
 
 
 def scan(
-    places: str | Path | Iterable[str | Path], *, bad: Callable[[str], None] | None = None
+    places: str | Path | Iterable[str | Path], *, bad: Callable[[str], None] = refuse
 ) -> Iterator[Record]:
-    """All records one by one, as ``read`` finds them: those of a whole study fill the memory."""
+    """All records one by one: together, those of a whole study do not fit into memory."""
     places = [places] if isinstance(places, str | Path) else places
     # A file may lie in a folder that is named, too; it is read once.
     for path in sorted({path for place in places for path in _files(Path(place))}):
@@ -184,18 +189,12 @@ def scan(
                     try:
                         record = _checked(json.loads(line))
                     except ValueError as error:
-                        _report(f"{path}, line {number} is no record: {error}", bad, error)
+                        bad(f"{path}, line {number} is no record: {error}")
                         continue
                     yield record
-        # A compressed file that is cut off has no lines to go on with.
+        # A compressed file that is cut off has no further lines.
         except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
-            _report(f"{path}, line {number + 1} is no record: {error}", bad, error)
-
-
-def _report(sentence: str, bad: Callable[[str], None] | None, error: Exception) -> None:
-    if bad is None:
-        raise ValueError(sentence) from error
-    bad(sentence)
+            bad(f"{path}, line {number + 1} is no record: {error}")
 
 
 def _files(place: Path) -> list[Path]:
@@ -208,7 +207,7 @@ def _files(place: Path) -> list[Path]:
 
 
 def _checked(record: Any) -> Record:
-    """The record, or one sentence on what it lacks."""
+    """The record itself; an error says what is missing."""
     if not isinstance(record, dict):
         raise ValueError(f"a record must be a JSON object, got {record!r}")
     for name, kind in FIELDS.items():
@@ -218,7 +217,7 @@ def _checked(record: Any) -> Record:
         raise ValueError(f"its format must be {FORMAT}, got {record['format']}")
     if (record["result"] is None) == (record["error"] is None):
         raise ValueError("a record must have either a result or an error")
-    # Tables of the study read these without asking again.
+    # Tables of the study rely on these fields.
     if record["kind"] == "study":
         for part, names in (("spec", STUDY_SPEC), ("result", STUDY_RESULT)):
             missing = [name for name in names if name not in (record[part] or names)]
@@ -238,7 +237,7 @@ def pack(records: Iterable[Record], folder: str | Path) -> list[Path]:
     >>> read("folder-of-pack") == [record]
     True
     """
-    # All lines of a file at once: xz packs records that are alike far better together.
+    # All lines of a file at once, as xz compresses similar records far better together.
     texts: dict[Path, str] = {}
     for record in records:
         if record["result"] is not None:

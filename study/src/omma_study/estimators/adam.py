@@ -26,7 +26,7 @@ from omma_study.estimators.linear import (
 
 Floats = NDArray[np.float64]
 CHOOSE = "choose"
-LIMIT = 10.0  # deviations; rare features and first rows would else be far out
+LIMIT = 10.0  # deviations; rare features and the first rows would be far beyond otherwise
 # As the library's kernels: divisions by zero do not raise, so loops can be vectorized.
 compiled = numba.njit(error_model="numpy", nogil=True, cache=True)
 

@@ -66,6 +66,16 @@ def read_sample(X: Any, y: Any, n_labels: int | None) -> tuple[Any, Any, int]:
     return X, y, m
 
 
+def indicators(ids: Rows, m: int) -> Any:
+    """Class ids as a CSR matrix, in which each row has a one in the column of its class.
+
+    >>> indicators(np.array([1, 0]), 3).toarray().tolist()
+    [[0, 1, 0], [1, 0, 0]]
+    """
+    ones = np.ones(len(ids), dtype=np.int8)
+    return sparse.csr_array((ones, ids, np.arange(len(ids) + 1)), shape=(len(ids), m))
+
+
 def standardised(standardise: bool | str, X: Any) -> tuple[Any, StandardScaler | None]:
     """Features of mean 0 and deviation 1, and their scaler; "auto" is where X is dense."""
     if standardise not in (True, False, "auto") or (standardise is True and sparse.issparse(X)):
@@ -286,10 +296,9 @@ class LogisticRegression:
         """
         X, Y, m = read_sample(X, y, n_labels)
         if not sparse.issparse(Y):
-            ones = np.ones(len(Y), dtype=np.int8)
-            columns = sparse.csr_array((ones, Y, np.arange(len(Y) + 1)), shape=(len(Y), m))
+            Y = indicators(Y, m)
             # Of a yes or no the second class is the yes.
-            Y = columns[:, [1]] if m <= 2 and n_labels != 2 else columns
+            Y = Y[:, [1]] if m <= 2 and n_labels != 2 else Y
         X, scaler = standardised(self.standardise, X)
         C, chosen = self._choose(X, Y) if self.C is None else (float(self.C), {})
         weights, intercept = self._solve(X, Y, C, self.truncate)

@@ -115,7 +115,7 @@ def rate_constants(rate: Rate, p: float) -> Constants:
     # Linear forms are extreme at the corners of all (tp, fp) with this frequency.
     corners = np.array([(tp, fp, p - tp, 1.0 - p - fp) for tp, fp in product((0, p), (0, 1.0 - p))])
     below = float((corners @ under).min())
-    # Somewhere the ratio is 0/0, as precision is where nothing is predicted.
+    # The ratio is 0/0 somewhere, such as precision where nothing is predicted.
     if below <= 1e-15:
         return Constants(math.inf, math.inf)
     rates = (corners @ over) / (corners @ under)

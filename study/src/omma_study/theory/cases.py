@@ -1,4 +1,4 @@
-"""Problems of every kind whose best classifier is known."""
+"""Problems of every kind with a known best classifier."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,14 +24,15 @@ OMMA, ESTIMATES, GREEDY, OFO, ONLINE = "OMMA", "OMMA(η̂)", "Greedy", "OFO", "O
 AUTO = "Auto"
 USUAL = (OMMA, ESTIMATES, GREEDY, ONLINE)
 WITH_OFO = (OMMA, ESTIMATES, GREEDY, OFO, ONLINE)  # which is for F1 alone
-FEWER = 300_000  # rows, where each costs more
+FEWER = 300_000  # rows of problems that take more time a row
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem by name, who takes part, and how many rows a sequence has.
+    """A problem by name, the policies that run on it, and the number of rows of a sequence.
 
-    It is about a metric, by its name, or a utility of one label, which is averaged over several.
+    It is ``about`` a metric, by its name, or about a utility of one label, which is averaged over
+    several labels.
     """
 
     name: str
@@ -64,7 +65,7 @@ def policy(name: str, metric: Metric, k: int | None = None) -> Policy:
     >>> policy("Greedy", omma.metric("f1")).prior
     1e-06
     """
-    # Made when asked for, as some metrics are not for all of them.
+    # Functions, as some policies refuse some metrics.
     makers: dict[str, Callable[[], Policy]] = {
         OMMA: lambda: omma.OMMA(metric, k),
         ESTIMATES: lambda: omma.OMMA(metric, k, "estimates"),

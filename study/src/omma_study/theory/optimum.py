@@ -1,4 +1,4 @@
-"""The best that any classifier can do on a known distribution."""
+"""The best classifier of a known distribution, and its value."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def optimum(
     >>> round(best.value, 6)
     0.75
     """
-    # As anybody would decide who knows nothing of the metric: the 0.5 threshold, or the top k.
+    # Start from the rule that ignores the metric: the 0.5 threshold, or the top k.
     m = distribution.m
     rules = [Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k)]
     shares, counts = np.ones(1), distribution.counts(rules[0])
@@ -97,12 +97,12 @@ def optimum(
         counts = mixed(counts, corner, share)
         shares = np.append((1.0 - share) * shares, share)
         rules.append(rule)
-    # A full step leaves rules before it without a share.
+    # After a full step, earlier rules have no share.
     used = shares > 0
     mixture = Mixture(tuple(np.array(rules, dtype=object)[used]), shares[used], metric)
     best = linearized(metric, distribution, k, counts, mixture)
     corner = distribution.counts(best.rule)
-    if metric.value(corner) >= best.value:  # where no kind of row is a tie, one rule does it
+    if metric.value(corner) >= best.value:  # without ties, one rule is as good as the mixture
         alone = Mixture((best.rule,), np.ones(1), metric)
         return linearized(metric, distribution, k, corner, alone)
     return best
@@ -163,7 +163,7 @@ def linearized(
     classifier: Mixture | NDArray[np.int8],
     gap: float | None = None,
 ) -> Optimum:
-    """A classifier with the metric linearized at its counts."""
+    """The optimum that a classifier is, with the metric linearized at its counts."""
     slope, offset = metric.gradient(counts)
     rule = Rule(slope, offset, k)
     corner = distribution.counts(rule)

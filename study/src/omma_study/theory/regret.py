@@ -77,7 +77,7 @@ def fitted_rate(
     picks = np.random.default_rng(seed).integers(len(curves), size=(DRAWS, len(curves)))
     means = values[picks].mean(axis=1)
     usable = (means > 0).all(axis=1)
-    # A mean that is negative in some bootstrap samples is zero within its error.
+    # If bootstrap means are negative now and then, the mean is zero within its error.
     if not (values.mean(axis=0) > 0).all() or usable.mean() < 0.95:
         return None
     # The slope of least squares is a weighted sum of the logarithms of values.
@@ -137,7 +137,7 @@ def measure(
     seed : int
         Sequences are the same for every policy.
     distort : function, optional
-        What the policy is told in place of the probabilities, given them and a generator.
+        A function of probabilities and a generator; its result is what the policy sees.
 
     Examples
     --------

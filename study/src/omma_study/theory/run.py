@@ -87,10 +87,8 @@ def tables(records: list[Record]) -> list[Table]:
 
 def figures(records: list[Record]) -> dict[str, Any]:
     """Figures of what records of the theory say, by name."""
-    by_name: dict[str, Any] = {}
-    for suite, finished in _by_suite(records):
-        by_name.update(suite.figures(finished))
-    return by_name
+    of_suites = [suite.figures(finished) for suite, finished in _by_suite(records)]
+    return {name: figure for by_name in of_suites for name, figure in by_name.items()}
 
 
 def _by_suite(records: list[Record]) -> list[tuple[Simulation, list[Record]]]:

@@ -69,7 +69,7 @@ class Simulation:
             rows = point.get("rows", self.rows[0])
             spec = {
                 **point,
-                # Of tuples the lesser is the one that starts lower, or else the shorter.
+                # Rows may be a tuple; tuples compare by their first numbers.
                 "rows": min(rows, self.rows[1]) if quick else rows,
                 "sequences": self.sequences[quick],
                 "seed": self.seed,
@@ -90,7 +90,7 @@ class Simulation:
 def table(
     title: str, row: Callable[[Record], Mapping[str, str]], words: int = 2
 ) -> Callable[[list[Record]], list[Table]]:
-    """What makes a table of records, a row for each."""
+    """A function that makes a table of records, a row for each."""
     return lambda records: [Table(title, pd.DataFrame([row(record) for record in records]), words)]
 
 
@@ -104,7 +104,7 @@ def last(record: Record, name: str, form: str, times: float = 1) -> str:
 
 
 def power_and_interval(record: Record) -> dict[str, str]:
-    """The power of n that was fitted, and where it lies with 95 %; dashes where none was."""
+    """The fitted power of n and its 95% interval; dashes if none was fitted."""
     if record["result"]["rate"] is None:
         return {"power": "–", "95% interval": "–"}
     exponent, low, high = record["result"]["rate"]
@@ -159,9 +159,9 @@ def pictured(
     size: tuple[float, float] | None = None,
     **options: Any,
 ) -> Callable[[list[Record]], dict[str, Figure]]:
-    """What makes a figure of records: those of one title are drawn into one panel.
+    """A function that makes a figure of records: those with the same title share a panel.
 
-    A title has fields of the specification in braces, the ``label``, or the ``case``.
+    In braces, a title has fields of the specification, the ``label``, or the ``case``.
     """
 
     def figures(records: list[Record]) -> dict[str, Figure]:
@@ -203,7 +203,7 @@ def band(ax: Any, x: Any, mean: Any, error: Any, **look: Any) -> None:
 def curve(
     ax: Any, record: Record, of: str = "regret", name: str = "", n: str = "n", **look: Any
 ) -> None:
-    """What a record has against the number of rows; named by who ran, and the power of n."""
+    """A curve of a record against the number of rows, with its power of n in the legend."""
     result, label = record["result"], name or record["label"]
     if result["rate"] is not None:
         label = f"{label}: {n}^{power_and_interval(record)['power']}"

@@ -119,7 +119,7 @@ def bounds_tables(records: list[Record]) -> list[Table]:
 
 
 def constants_table(frequency: float = 0.1) -> Table:
-    """L and M of metrics at one frequency, and when the bound made of them says anything."""
+    """L and M of metrics at one frequency, and the n from which on their bound is below 1."""
     rows = []
     for name in SHOWN:
         at_frequency, start = constants(name, frequency), first_useful(name, frequency)
@@ -217,9 +217,9 @@ def kinked_problem() -> Problem:
 
 
 def simulate_smoothing(spec: Spec) -> dict[str, Any]:
-    """How far OMMA stays from ψ(C*), kink and all; where n must be known, a policy for each n."""
+    """Shortfall from ψ(C*) of the metric with its kink; one policy for each n if n is known."""
     kinked, rows, way = kinked_problem(), until(spec["rows"]), spec["way"]
-    # A metric that is smoothed for n rows is another one for each n.
+    # A metric that is smoothed for n rows differs for each n.
     plans = [[n] for n in rows] if way == "smoothed for n rows" else [rows]
     parts = [
         measure(

@@ -1,6 +1,6 @@
-"""What wrong probabilities cost, and when to stop trusting them.
+"""The cost of wrong probabilities, and when labels are worth more than estimates.
 
-``CALIBRATION`` is what they cost when they are calibrated on the way: the floor goes away.
+``CALIBRATION`` repeats this with online calibration, under which regret falls to zero.
 """
 
 from typing import Any
@@ -54,7 +54,7 @@ MEANING = {
 
 
 def distortion(kind: str, strength: float) -> Distort:
-    """What an estimator of some kind makes of probabilities.
+    """A function that distorts probabilities, as an estimator with this kind of error does.
 
     >>> distortion("overconfidence", 2.0)(np.array([0.5, 0.75]), None).round(4).tolist()
     [0.5, 0.9]
@@ -98,9 +98,10 @@ def simulate(spec: Spec) -> dict[str, Any]:
 
 
 def crossing(record: Record, reference: Record, place: int) -> float | None:
-    """From which strength on a policy's regret is above the other's, at one number of rows.
+    """The strength from which on a policy has more regret than another, at one number of rows.
 
-    Between the strengths that were tried, by a straight line; None if it is never above at the end.
+    It is interpolated between the strengths that were tried. None if the policy has no more regret
+    at the largest strength.
     """
     regrets, other_regrets = (
         np.array(r["result"]["regret"])[:, place] for r in (record, reference)
@@ -196,8 +197,7 @@ ESTIMATION = Simulation(
     figures=figures,
 )
 
-# The first two are what calibration can undo, the last is not.
-# What a policy is told, by the kind of distortion and its strength.
+# Distortions by kind and strength. Calibration can undo the first two, not the last.
 WRONG = {
     "log-odds × 2": ("overconfidence", 2.0),
     "log-odds + 1": ("bias", 1.0),
@@ -206,7 +206,7 @@ WRONG = {
 
 
 def simulate_calibration(spec: Spec) -> dict[str, Any]:
-    """One policy on one problem, told the wrong probabilities."""
+    """One policy on one problem, with wrong probabilities."""
     distort = distortion(*WRONG[spec["distortion"]])
     shortfalls = measured(CASES[spec["dataset"]].problem, spec, distort)
     return {
@@ -218,7 +218,7 @@ def simulate_calibration(spec: Spec) -> dict[str, Any]:
 
 def _row(record: Record) -> dict[str, str]:
     rows, regret = record["result"]["rows"], record["result"]["regret"]
-    # A first look may end before 10,000 rows: then its end is shown.
+    # A quick run ends before 10,000 rows: then its last value is shown.
     early, late = (regret[rows.index(n) if n in rows else -1] for n in (1_000, 10_000))
     return {
         "problem": CASES[record["spec"]["dataset"]].title,

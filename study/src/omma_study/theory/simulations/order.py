@@ -1,10 +1,10 @@
-"""Rows in an order that hurts: the paper's adversary (appendix C), and a shift in mid-stream.
+"""Adverse orders of rows: the paper's adversary (appendix C), and a shift in mid-stream.
 
-The paper's two sequences show that nobody can be safe from the order of rows. The utility is
-min{tp, tn}. In the first half of both, every row is positive with probability 2/3; in the second
-half with 2/3 again (sequence 1) or with 1/3 (sequence 2). Whoever prepares for one is caught by the
-other. In a shift, probabilities stay exact throughout; only how common the label is changes, after
-half of the rows.
+The paper's two sequences show that no policy is safe against every order of rows. The utility is
+min{tp, tn}. In the first half of both sequences, every row is positive with probability 2/3; in the
+second half with 2/3 again (sequence 1) or with 1/3 (sequence 2). A policy that does well on one has
+regret on the other. In a shift, probabilities stay exact; only the base rate of the label changes,
+after half of the rows.
 """
 
 from functools import cache
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
 import omma
 from omma import Counts, FixedRule
@@ -20,7 +21,6 @@ from omma_study.records import Record
 from omma_study.theory import utilities
 from omma_study.theory.cases import ESTIMATES, GREEDY, OMMA, policy
 from omma_study.theory.distributions import Independent, LogisticNormal, Stream, threshold
-from omma_study.theory.optimum import optimum
 from omma_study.theory.regret import averaged, counts_at, decisions, standard_error
 from omma_study.theory.simulation import (
     BOUND,
@@ -35,14 +35,14 @@ from omma_study.theory.simulation import (
 )
 
 SAFEST = 5 / 6  # the share for which the worse of both regrets is least
-HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, SAFEST, 11 / 12, 1.0)  # they know the construction
+HEDGES = (1 / 3, 1 / 2, 2 / 3, 3 / 4, SAFEST, 11 / 12, 1.0)  # for players that know all this
 # Who plays, by name: policies, and shares of the first half that a hedge predicts.
 PLAYERS: dict[str, str | float] = {name: name for name in (OMMA, ESTIMATES, GREEDY)}
 PLAYERS |= {f"hedge {share:.3f}": share for share in HEDGES}
 
 
 def worst_regret(share: Any) -> Any:
-    """The least regret on the worse of the two sequences, given S₁, for ever more rows.
+    """The least regret on the worse of the two sequences, given S₁, as n goes to infinity.
 
     ``share`` is the share of rows in the first half that are predicted positive.
 
@@ -127,7 +127,7 @@ def _draw_adversary(ax: Any, records: list[Record]) -> None:
         [r["share"][-1] for r in hedges], [max(r["regret"][-1]) for r in hedges], "o",
         color=BOUND, markersize=5, label="hedges, measured",
     )  # fmt: skip
-    # Policies fall on one another: each ring leaves the one below it to be seen.
+    # Policies have nearly the same values: smaller rings leave the larger ones visible.
     policies = [record for record in records if record["label"] in COLORS]
     for size, record in zip((15, 10, 5), policies, strict=False):
         result, color = record["result"], COLORS[record["label"]]
@@ -169,7 +169,7 @@ F1 = "f1"
 ALONE, ANEW, FOR_ALL, FOR_EACH = (
     "OMMA", "OMMA, begun anew", "best for all rows", "best for each half",
 )  # fmt: skip
-# How each way to decide is drawn: color and dashes.
+# Color and dashes of each way to decide.
 LOOKS: dict[str, tuple[str, Any]] = {
     ALONE: (LEARNING[0], "-"),
     ANEW: (LEARNING[1], "-"),
@@ -181,14 +181,12 @@ LOOKS: dict[str, tuple[str, Any]] = {
 @cache
 def best_threshold(means: tuple[float, ...]) -> float:
     """The best threshold for halves with these means, taken together: half of the best F1."""
-    metric = omma.metric(F1)
-    if len(means) == 1:
-        return float(optimum(metric, HALVES[means[0]]).rule.thresholds[0])
-    cut, before = 0.25, -1.0
-    while abs(cut - before) > 1e-12:  # Dinkelbach's iteration: it converges faster than any power
-        first, second = (HALVES[mean].counts(threshold(cut)) for mean in means)
-        before, cut = cut, metric.value(first + second) / 2.0
-    return cut
+
+    def half_of_value(cut: Any) -> float:
+        counts = [HALVES[mean].counts(threshold(float(cut))) for mean in means]
+        return omma.metric(F1).value(sum(counts, Counts.zeros(1))) / 2.0
+
+    return float(optimize.fixed_point(half_of_value, 0.25, xtol=1e-12))
 
 
 def decide(way: str, shift: str, halves: list[Stream]) -> NDArray[np.int8]:

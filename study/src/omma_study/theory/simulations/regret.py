@@ -1,6 +1,6 @@
 """Regret against the number of rows, of every policy, on problems of every kind.
 
-``RATIOS`` is what the paper leaves open: its rate where the metric is a ratio of linear forms.
+``RATIOS`` measures what the paper leaves open: the rate of ratios of linear forms.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from omma_study.theory.simulation import (
     table,
 )
 
-ONLINE_ROWS = 100_000  # Online-FW looks at the past again and again
+ONLINE_ROWS = 100_000  # Online-FW goes over past rows again and again
 LONG = 10_000_000
 
 

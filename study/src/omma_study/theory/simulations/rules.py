@@ -1,14 +1,14 @@
-"""The rules that OMMA goes through: judged on the population, and beside Greedy's.
+"""The rules of OMMA along a sequence: their value on the population, and beside those of Greedy.
 
-``POPULATION`` is the other framework of the paper's discussion: learn a classifier. Of a sequence
-of n rows three classifiers are taken: the last rule; any of the rules so far, drawn anew for each
-row; and the rule whose slopes and offsets are the averages of theirs. Each is judged by the metric
-of its average counts on the distribution itself.
+``POPULATION`` is the other framework of the paper's discussion: learn a classifier. A sequence of n
+rows gives three classifiers: the last rule; a mixture that draws one of all rules for each row; and
+the rule with the average slopes and offsets. Each is judged by the metric of its average counts on
+the distribution itself.
 
-``AGREEMENT`` is how often Greedy and OMMA disagree, the more rows they have seen. Two rates are
-taken. On the same counts, both are rules, and how often two rules differ is a property of the
-distribution. On its own path, each has counts of its own, and rows are counted that the two decide
-differently.
+``AGREEMENT`` is how often Greedy and OMMA disagree after t rows, measured in two ways. On the same
+counts, both are rules, and the share of labels that they decide differently is a property of the
+distribution. On their own paths, each policy has its own counts, and differing decisions are
+counted.
 """
 
 from typing import Any
@@ -39,12 +39,12 @@ from omma_study.theory.simulation import (
 
 LAST, DRAWN, AVERAGE = "the last rule", "a rule drawn from all", "the average rule"
 WAYS = (LAST, DRAWN, AVERAGE)
-PER_TENFOLD = 30  # rules looked at as n grows tenfold
+PER_TENFOLD = 30  # rules that are evaluated for each power of ten of n
 
 
 def moments(rows: int) -> NDArray[np.int64]:
-    """Numbers of rows at which the rule is looked at; those of ``until`` are among them."""
-    # The rule moves by 1/n a row: looking at each of them would show no more.
+    """Numbers of rows at which the rule is evaluated, those of ``until`` included."""
+    # The rule moves by 1/n a row, so evaluating every rule would show no more.
     even = np.geomspace(1, rows, 1 + round(PER_TENFOLD * np.log10(rows)))
     return np.unique(np.concatenate([even.round().astype(np.int64), until(rows)]))
 
@@ -235,7 +235,7 @@ def simulate_agreement(spec: Spec) -> dict[str, Any]:
 def _agreement_row(record: Record) -> dict[str, str]:
     rate = power_and_interval(record)
     same = dict(zip(record["result"]["rows"], record["result"]["same"], strict=True))
-    # A first look has no 10,000 rows.
+    # A quick run has no 10,000 rows.
     early, late = (f"{100 * same[n]:.4f}" if n in same else "–" for n in (100, 10_000))
     return {
         "problem": CASES[record["spec"]["dataset"]].title,
