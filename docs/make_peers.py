@@ -54,8 +54,8 @@ def _value(runs, seeds):
     if runs is None:
         return "–"
     spread = f" ± {runs['value'].std():.1f}" if len(runs) > 1 else ""
-    some = f" ({len(runs)} of {seeds})" if len(runs) < seeds else ""
-    return f"{runs['value'].mean():.1f}{spread}{some}"
+    missing = f" ({len(runs)} of {seeds})" if len(runs) < seeds else ""
+    return f"{runs['value'].mean():.1f}{spread}{missing}"
 
 
 def _ahead(by_method):

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pandas as pd
 
 from omma_study.policies import POLICIES, supports
@@ -140,6 +141,12 @@ def gaps(rows, policy, reference):
 def table(head, rows):
     """Markdown."""
     return markdown(pd.DataFrame(rows, columns=head, dtype=object))
+
+
+def write_page(name, text):
+    """Write a page of the documentation, and say so."""
+    (DOCS / name).write_text(text.rstrip() + "\n", encoding="utf-8")
+    click.echo(f"Wrote {DOCS / name}")
 
 
 def family(policy):

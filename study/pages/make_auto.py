@@ -10,16 +10,14 @@ number and every verdict on it comes from records, but those of the prototype, w
 
 import sys
 
-import click
-
-from common import DOCS, RECORDS
+from common import RECORDS, write_page
 from omma_study import auto, small
 from omma_study.records import pack, read
 from omma_study.tables import Table, escaped, markdown
 from omma_study.verdicts import lost_cells
 
 LUCKY = "macro_precision@3"  # over a whole sequence, it rewards early luck
-PACKED, SMALL, PAGE = RECORDS / "auto.jsonl.xz", RECORDS / "small.jsonl.xz", DOCS / "auto.md"
+PACKED, SMALL = RECORDS / "auto.jsonl.xz", RECORDS / "small.jsonl.xz"
 
 TEXT = """# Auto against fixed settings
 
@@ -237,8 +235,8 @@ def words_of(number):
 
 def headline(frames):
     """What other sets say: the goals, and where cells are lost."""
-    other = {half: frame[frame["part"] == "other"] for half, frame in frames.items()}
-    whole, late = other["whole"], other["late"]
+    others = {half: frame[frame["part"] == "other"] for half, frame in frames.items()}
+    whole, late = others["whole"], others["late"]
     logistic = whole[whole["model"] == "logistic"]
     few, many = whole[whole["rows"] < 500], whole[whole["rows"] >= 1000]
     late_few = late[late["rows"] < 500]
@@ -284,9 +282,9 @@ def small_parts():
             for by in ("rows decided", "model", "metric"):
                 title = f"{name}, {words}, means by {by}, in %"
                 tables.append(drawn(Table(title, small.summary(frame, by))))
-    other = frames["whole"][frames["whole"]["part"] == "other"]
+    others = frames["whole"][frames["whole"]["part"] == "other"]
     columns = {name: small.COLUMNS[name] for name in ("labels", "estimates", "auto")}
-    names = list(dict.fromkeys(other["set"]))
+    names = list(dict.fromkeys(others["set"]))
     return {
         "headline": headline(frames),
         "splits": words_of(small.SPLITS),
@@ -294,7 +292,7 @@ def small_parts():
         "keel": ", ".join(name.split("/")[1] for name in names if "/" in name),
         "shared": ", ".join(name for name in names if "/" not in name),
         "small_means": "\n".join(tables),
-        "small_lost": drawn(lost_cells(other, ["set", "model", "metric"], columns)),
+        "small_lost": drawn(lost_cells(others, ["set", "model", "metric"], columns)),
     }
 
 
@@ -338,5 +336,4 @@ def load(place, kind="auto"):
 if __name__ == "__main__":
     for place in sys.argv[1:]:
         pack([*load(place), *load(place, small.SUITE)], RECORDS)
-    PAGE.write_text(page(load(PACKED)).rstrip() + "\n", encoding="utf-8")
-    click.echo(f"Wrote {PAGE}")
+    write_page("auto.md", page(load(PACKED)))

@@ -8,14 +8,12 @@ Without RECORDS the page is written again from study/records/coverage.jsonl.xz.
 
 import sys
 
-import click
-
-from common import DOCS, RECORDS
+from common import RECORDS, write_page
 from omma_study import coverage
 from omma_study.records import pack, read
 from omma_study.tables import markdown
 
-PACKED, PAGE = RECORDS / "coverage.jsonl.xz", DOCS / "intervals.md"
+PACKED = RECORDS / "coverage.jsonl.xz"
 WEAK = "macro_precision@3"  # known to be weak, and said so by a note of every such choice
 
 TEXT = """# Intervals of choose: do they hold?
@@ -128,5 +126,4 @@ def page(records):
 if __name__ == "__main__":
     for place in sys.argv[1:]:
         pack([record for record in read(place) if record["kind"] == coverage.SUITE], RECORDS)
-    PAGE.write_text(page(read(PACKED)).rstrip() + "\n", encoding="utf-8")
-    click.echo(f"Wrote {PAGE}")
+    write_page("intervals.md", page(read(PACKED)))

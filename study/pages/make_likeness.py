@@ -11,12 +11,11 @@ Every number on the page comes from the records.
 import sys
 from itertools import product
 
-import click
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common import DOCS, MADE, RECORDS, load, packed, table, titles, with_packed
+from common import DOCS, MADE, RECORDS, load, packed, table, titles, with_packed, write_page
 from omma.plots import color_of
 from omma_study.datasets.paper_like import SHAPES
 from omma_study.policies import ETA, POLICIES as KNOWN
@@ -282,14 +281,14 @@ def _statistics(pairs):
 def answer(pairs):
     """The point of the page in a few sentences."""
     stats, without = agreement(pairs), agreement(pairs[pairs["metric"] != PRECISION])
-    kept, n_pairs = stats["order"]
+    ordered, n_pairs = stats["order"]
     best, groups = stats["best"]
     return (
         "**Partly.** Within one set and one metric, differences between methods correlate with the "
         f"paper's by {stats['within']:.2f} ({without['within']:.2f} without macro precision@3, "
         f"where differences are largest). Of {n_pairs} pairs of methods that are more than a point "
-        f"apart in the paper, {kept} keep their order here. The paper's best method is within half "
-        f"a point of the best here in {best} of {groups} cases. Half of all {stats['cells']} "
+        f"apart in the paper, {ordered} keep their order here. The paper's best method is within "
+        f"half a point of the best here in {best} of {groups} cases. Half of all {stats['cells']} "
         f"differences are within {100 * stats['off']:.1f} points of the paper's."
     )
 
@@ -409,5 +408,4 @@ if __name__ == "__main__":
     study = load(packed(*MADE))
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     draw(pairs(study)).savefig(PICTURE, dpi=100, facecolor="white")
-    (DOCS / "likeness.md").write_text(page(study), encoding="utf-8")
-    click.echo(f"Wrote {DOCS / 'likeness.md'} and its picture")
+    write_page("likeness.md", page(study))

@@ -34,6 +34,7 @@ from common import (
     table,
     titles,
     with_packed,
+    write_page,
 )
 from omma_study import figures
 from omma_study.config import make_policy, suite
@@ -406,5 +407,4 @@ if __name__ == "__main__":
     PICTURES.mkdir(parents=True, exist_ok=True)
     for name, figure in pictures(study.sections[LABELS, DRAWN]).items():
         figure.savefig(PICTURES / f"{name}.png", dpi=100, facecolor="white")
-    (DOCS / "study.md").write_text(page(study, load(packed(*MADE))), encoding="utf-8")
-    click.echo(f"Wrote {DOCS / 'study.md'} and its pictures")
+    write_page("study.md", page(study, load(packed(*MADE))))

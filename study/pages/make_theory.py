@@ -17,25 +17,24 @@ from omma_study.records import pack, read
 from omma_study.tables import escaped, markdown
 
 PAGE, PICTURES = DOCS / "theory.md", DOCS / "images" / "theory"
-MARKED = re.compile(r"(<!-- table (\d+) of (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def refreshed(page, records):
     """The page with the tables of these records made anew; other tables stay."""
-    texts = {}
     for suite in theory.suites():
         of_suite = [record for record in records if record["suite"] == suite.name]
         for number, table in enumerate(theory.tables(of_suite), start=1):
             frame = table.frame.map(escaped).rename(columns=escaped)
-            text = markdown(frame, table.words)
-            texts[suite.name, number] = f"*{escaped(table.title)}*\n\n{text}"
-
-    # A table whose records are not there stays as it was.
-    def replaced(match):
-        text = texts.get((match[3], int(match[2])))
-        return match[0] if text is None else f"{match[1]}\n{text}\n\n{match[4]}"
-
-    return MARKED.sub(replaced, page)
+            text = f"*{escaped(table.title)}*\n\n{markdown(frame, table.words)}"
+            marked = rf"(<!-- table {number} of {suite.name} -->\n).*?(<!-- end -->)"
+            # A function, as a text may have backslashes.
+            page = re.sub(
+                marked,
+                lambda match, text=text: f"{match[1]}\n{text}\n\n{match[2]}",
+                page,
+                flags=re.DOTALL,
+            )
+    return page
 
 
 if __name__ == "__main__":

@@ -159,9 +159,9 @@ def values_of(target: str, policy: omma.Policy, eta: Any, y: Any, seed: int) -> 
     true = y[late].reshape(len(late), -1)
     if eta.ndim == 2 and y.ndim == 1:  # class ids
         true = np.eye(eta.shape[1])[y[late]]
-    made = trace.predictions[len(order) // 2 :].reshape(true.shape)
+    predicted = trace.predictions[len(order) // 2 :].reshape(true.shape)
     assert trace.value is not None
-    return trace.value, float(metric.value(omma.Counts.from_labels(true, made)))
+    return trace.value, float(metric.value(omma.Counts.from_labels(true, predicted)))
 
 
 def run(part: str, data: Path, keel: Path) -> Iterator[Record]:

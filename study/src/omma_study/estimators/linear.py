@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
-from sklearn import config_context, linear_model
+from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array, check_X_y
@@ -41,7 +41,7 @@ def read_features(X: Any) -> Any:
     """Finite features of single or double precision, dense or CSR."""
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
     if sparse.issparse(X):
-        X.check_format()  # indices that point outside would be followed by compiled loops
+        X.check_format()  # compiled loops would follow indices that point outside
     return X
 
 
@@ -92,7 +92,7 @@ def standardised(standardise: bool | str, X: Any) -> tuple[Any, StandardScaler |
 
 @dataclass(frozen=True)
 class LinearModel:
-    """What fitting a linear model gives.
+    """A fitted linear model.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ def keep_largest(eta: Floats, keep: int) -> Any:
 
 
 def choose(grid: Sequence[float], loss: Callable[[float], float]) -> tuple[float, dict[str, Any]]:
-    """Walk from the middle of the grid to where the loss is least; the value, and a report.
+    """Walk from the middle of the grid to the least loss; return the value and a report.
 
     Log-loss first falls and then rises with the strength of regularization, so the walk stops
     at the first value that is no better.
@@ -172,7 +172,7 @@ def choose(grid: Sequence[float], loss: Callable[[float], float]) -> tuple[float
             losses[value] = float(np.nan_to_num(loss(value), nan=math.inf))
         return losses[value]
 
-    # Up first, then down: one of the two loops ends at once.
+    # Up first, then down: one of the two directions ends at once.
     best = (len(values) - 1) // 2
     for step in (1, -1):
         while 0 <= best + step < len(values) and at(best + step) < at(best):
@@ -186,12 +186,12 @@ def choose(grid: Sequence[float], loss: Callable[[float], float]) -> tuple[float
 
 
 def sample(n: int, most: int, rng: np.random.Generator) -> Rows:
-    """All rows where there are few, else a drawn part, in rising order."""
+    """All of n rows or, if there are more than ``most``, a random part, in rising order."""
     return np.arange(n) if n <= most else np.sort(rng.permutation(n)[:most])
 
 
 def folds(n: int, count: int, rng: np.random.Generator) -> list[tuple[Rows, Rows]]:
-    """Drawn parts of n rows: (to fit on, to judge by) for each fold."""
+    """Random folds of n rows: (to fit on, to judge by) each."""
     parts = np.array_split(rng.permutation(n), count)
     return [(np.setdiff1d(np.arange(n), part), np.sort(part)) for part in parts]
 
@@ -205,8 +205,8 @@ def cross_validated(
 ) -> tuple[float, dict[str, Any]]:
     """The C of the grid with the least mean log-loss over folds of n rows, and a report.
 
-    ``loss(C, fit, judge)`` is that of one fold; None where there is nothing to judge by. It may be
-    that of some ``labels``, which the report says.
+    ``loss(C, fit, judge)`` is the loss of one fold, or None if there is nothing to judge by. The
+    report says how many ``labels`` it is about, if these are not all.
     """
     parts = folds(n, min(estimator.folds, n), rng)
 
@@ -315,22 +315,34 @@ class LogisticRegression:
         Labels run in threads, which share X. LIBLINEAR's primal solver draws nothing at random and
         BLAS is held to one thread, so every number of jobs gives the same bits.
         """
-        solver = linear_model.LogisticRegression(
-            C=C, solver="liblinear", intercept_scaling=self.intercept_scaling, tol=self.tol,
-            max_iter=1000,
-        ).get_params()  # fmt: skip
         columns = Y.tocsc()
         columns.eliminate_zeros()
         with threadpool_limits(1, "blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a solver at its limit will do
             warnings.simplefilter("ignore", FutureWarning)
             fitted = joblib.Parallel(self.n_jobs, prefer="threads")(
-                joblib.delayed(_fit_label)(solver, X, positive, truncate)
+                joblib.delayed(self._fit_label)(X, positive, C, truncate)
                 for positive in np.split(columns.indices, columns.indptr[1:-1])
             )
         weights, intercept = zip(*fitted, strict=True)
         stacked = sparse.hstack(weights, format="csr") if truncate else np.array(weights).T
         return stacked, np.array(intercept)
+
+    def _fit_label(self, X: Any, positive: Any, C: float, truncate: float) -> tuple[Any, float]:
+        """Weights and intercept of the label that these rows have."""
+        n, d = X.shape
+        if len(positive) in (0, n):  # a label of no row or of all: its probability is 0 or 1
+            weights, intercept = np.zeros(d), np.inf if len(positive) else -np.inf
+        else:
+            model = linear_model.LogisticRegression(
+                C=C, solver="liblinear", intercept_scaling=self.intercept_scaling, tol=self.tol,
+                max_iter=1000,
+            ).fit(X, np.bincount(positive, minlength=n))  # fmt: skip
+            weights, intercept = model.coef_[0].astype(np.float64), float(model.intercept_[0])
+        if truncate:
+            weights = np.where(np.abs(weights) < truncate, 0.0, weights)
+            return sparse.csc_array(weights[:, np.newaxis]), intercept
+        return weights, intercept
 
     def _choose(self, X: Any, Y: Any) -> tuple[float, dict[str, Any]]:
         """The common C, and a report on how it was found."""
@@ -354,23 +366,6 @@ class LogisticRegression:
             return log_loss(model.predict_proba(X[judge]), Y[judge][:, learned])
 
         return cross_validated(self, len(rows), rng, loss, len(labels))
-
-
-def _fit_label(options: Any, X: Any, positive: Any, truncate: float) -> tuple[Any, float]:
-    """One label: its weights, and its intercept, which is infinite where nothing can be learned."""
-    n, d = X.shape
-    # A label of all rows or of none: its probability is 1 or 0.
-    weights, intercept = np.zeros(d), np.inf if len(positive) else -np.inf
-    if 0 < len(positive) < n:
-        y = np.zeros(n, dtype=np.int64)
-        y[positive] = 1
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            model = linear_model.LogisticRegression(**options).fit(X, y)
-        weights, intercept = model.coef_[0].astype(np.float64), float(model.intercept_[0])
-    if truncate:
-        weights = np.where(np.abs(weights) < truncate, 0.0, weights)
-        return sparse.csc_array(weights[:, np.newaxis]), intercept
-    return weights, intercept
 
 
 @dataclass(frozen=True)
