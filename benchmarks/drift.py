@@ -1,6 +1,6 @@
-"""What forgetting saves where labels change, how fast, and what it costs where they do not.
+"""Gains of forgetting if label frequencies change, and its cost if they do not.
 
-It makes the tables of docs/drift.md.
+This makes the tables of docs/drift.md.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def sudden(rates: tuple[float, float], after: int) -> Array:
 
 
 def slow(seed: int) -> Stream:
-    """The fall by as much in each row, over all of the stream."""
+    """Rates that fall by the same factor in each row."""
     return drawn(np.geomspace(COMMON, RARE, 2 * BEFORE), seed)
 
 
@@ -53,7 +53,7 @@ def steady(seed: int) -> Stream:
 
 
 def forgetful(only: str) -> dict[str, omma.Policy]:
-    """The plain policies, and those that forget with a word in their name."""
+    """The plain policies, and forgetting ones whose name contains a text."""
     policies: dict[str, omma.Policy] = {}
     for name, plain in PLAIN.items():
         for life in HALF_LIVES:
@@ -102,7 +102,7 @@ def f1_of_blocks(y: Array, predicted: Array) -> Array:
 
 
 def compared(stream: Callable[[int], Stream], seeds: int, only: str) -> Iterator[Row]:
-    """Macro-F1 of whole streams, and what forgetting changes of it, with its standard error."""
+    """Macro-F1 of whole streams, and by how much forgetting changes it, with a standard error."""
     rows = []
     for seed in range(seeds):
         batch = omma.Batch.of(*stream(seed))

@@ -1,12 +1,11 @@
-"""How near limited policies come to the best that is possible, and how surely limits hold.
+"""How close policies with limits come to the best possible value, and how reliably limits hold.
 
-``limits`` replays `omma.Auto` with limits on a distribution that is known, over more and more rows,
-with probabilities as they are and distorted. Its best under each limit is exact: thresholds by
+``limits`` replays `omma.Auto` with limits on a known distribution, over more and more rows, with
+exact and with distorted probabilities. The best value under each limit is exact: thresholds by
 bisection of prices on the distribution itself, not on a sample. Each run leaves a record, a line of
-JSON in ``--records``; ``--figure`` draws all records of the file, those of earlier runs among them.
-``--others 6`` judges further distributions in its place, made at random, on which nothing was
-chosen: from 3 to 40 labels, with bounds between where nothing is asked for and where hardly
-anything is left.
+JSON in ``--records``; ``--figure`` draws all records of the file, also of earlier runs. ``--others
+6`` runs on six random distributions instead, on which no constant was chosen: they have 3 to 40
+labels, and bounds from loose to tight.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def drawn(seed: int, n: int, known: Known = TWENTY) -> tuple[Array, Array]:
 
 
 def cuts_of(middle: float, spread: float) -> Array:
-    """What each threshold of a label gives, as shares of all rows: see ``best_cuts``."""
+    """Counts of each threshold of a label, as shares of all rows: see ``best_cuts``."""
     z = np.linspace(9.0, -9.0, GRID)
     weight = np.exp(-(z**2) / 2.0)
     weight /= weight.sum()
@@ -85,7 +84,7 @@ def cuts_of(middle: float, spread: float) -> Array:
 
 
 def best(metric: str, limits: Sequence[str], known: Known = TWENTY) -> tuple[float, Counts]:
-    """The most that thresholds reach on a distribution under some limits, and what they count."""
+    """The best value of thresholds on a distribution under some limits, and their counts."""
     judge = omma.metric(metric)
     labels = [cuts_of(middle, known.spread) for middle in known.middles]
     bounds = read_limits("benchmarks.limits", list(limits)) or ()
@@ -97,7 +96,7 @@ def best(metric: str, limits: Sequence[str], known: Known = TWENTY) -> tuple[flo
 
 
 def further(count: int) -> Iterator[tuple[Known, str, tuple[str, ...]]]:
-    """Further distributions, and limits that cost something there."""
+    """Random distributions, with limits that lower the best value there."""
     for seed in range(count):
         rng = np.random.default_rng(1000 + seed)
         m = int(rng.choice((3, 8, 15, 40)))
@@ -116,7 +115,7 @@ def further(count: int) -> Iterator[tuple[Known, str, tuple[str, ...]]]:
 
 
 def runs(rows: Iterable[int], seeds: int, cases: Iterable[Any]) -> Iterator[Record]:
-    """Every replay, with the best that is possible."""
+    """A record of each replay, with the best possible value."""
     for known, metric, limits in cases:
         most = best(metric, limits, known)[0]
         for n, seed, wrong in product(rows, range(seeds), (False, True)):

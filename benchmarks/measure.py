@@ -25,10 +25,10 @@ Row = dict[str, Any]
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
-    """How long one call takes, on the clock of this thread.
+    """Seconds of one call, by the clock of this thread.
 
-    All that is timed here runs in one thread. A wall clock would also count the time in which
-    other programs had the core, and long calls, which cannot slip in between, most of all.
+    All that is timed here runs in one thread. A wall clock would also count the time in which other
+    programs use the core, most of all in long calls.
     """
     started = time.thread_time()
     call()
@@ -60,7 +60,7 @@ def output_of(code: str, *arguments: Any, **environment: str) -> str:
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """How time grows: the slope of a line through the logarithms."""
+    """Exponent of the growth of time: the slope of a line through the logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
@@ -98,7 +98,7 @@ def at_most(value: float, limit: float | None) -> Any:
 
 
 def all_of(alike: Any) -> Target:
-    """Which part of some answers is alike, in percent: it should be all of them."""
+    """The share of answers that are alike, in percent; the target is all of them."""
     return Target(100.0 * float(np.mean(alike)), 100.0, unit="%")
 
 

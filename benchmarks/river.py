@@ -1,14 +1,14 @@
 """Streams of river, decided by the model itself and by `omma.river.MetricClassifier`.
 
-A row is decided, then learned. The model learns the same either way, so it runs once: its
-probabilities go to one wrapper for each metric by way of `Recorded`. ``river`` shows each metric of
-the model's own decisions in percent, and what the wrapper adds, on the streams that its hedge was
-made for, or with ``--others`` on those it was looked at afterwards: generators that change in the
-middle or all along, and, with ``--data FOLDER``, data sets in the order of their files.
+A row is decided, then learned. The model learns the same either way, so it runs once: `Recorded`
+passes its probabilities to one wrapper for each metric. ``river`` shows each metric of the model's
+own decisions in percent, and the gain of the wrapper, on the streams that its hedge was designed
+on, or with ``--others`` on streams that were tried afterwards: generators that change in the middle
+or all along, and, with ``--data FOLDER``, data sets in the order of their files.
 `docs/make_river.py` makes the page's tables of what ``--record`` wrote.
 
-``river_cost`` shows what the wrapper adds to a model that only hands on probabilities, and what the
-steps of the policy take by themselves in the same runs.
+``river_cost`` shows the time of the wrapper around a model that only passes on probabilities, and
+the time of the policy's steps alone in the same runs.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Recorded(base.Classifier):
 
 
 def measure(is_binary: bool, stream: Iterable[Any], model: Any) -> dict[str, tuple[float, float]]:
-    """Of each metric, what the model's own decisions and the wrapper's give in percent."""
+    """Each metric of the model's own decisions and of the wrapper's, in percent."""
     names = METRICS[is_binary]
     judges = [(MetricClassifier(Recorded(), name), Metric(name), Metric(name)) for name in names]
     for number, (x, label) in enumerate(stream):

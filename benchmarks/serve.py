@@ -1,8 +1,9 @@
-"""What ``omma serve`` serves beside the bare learner.
+"""Throughput and latency of ``omma serve`` beside the bare learner.
 
-One server has 1 or 4 clients, each a process with one connection that is kept open: it asks for a
-decision by id, sends the labels, and begins again. Rows a request is how many go at once. Other
-work on the machine slows all of that down, but hardly the server's own work for a row.
+One server has 1 or 4 clients. Each client is a process with one connection that stays open: it
+asks for a decision by id, sends the labels, and begins again. "Rows a request" is how many rows one
+request holds. Other work on the machine slows all of that down, but hardly the server's own work
+for a row.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def ask(connection: socket.socket, content: bytes) -> None:
 
 
 def client(port: int, number: int, seconds: float, m: int, rows: int, out: Any) -> None:
-    """One client for some seconds; tells how long each request for decisions took."""
+    """Run one client for some seconds; report its rows, and the time of each decision request."""
     rng = np.random.default_rng(number)
     eta = rng.random((256, m)).round(4)
     y = (rng.random((256, m)) < eta).astype(int)
@@ -74,7 +75,7 @@ def client(port: int, number: int, seconds: float, m: int, rows: int, out: Any) 
 
 
 def worked(process: int) -> float:
-    """Seconds that a process has worked so far."""
+    """Processor seconds of a process so far."""
     parts = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -101,7 +102,7 @@ def served(m: int, *more: str) -> Iterator[tuple[int, int]]:
 def measured(
     port: int, process: int, clients: int, seconds: float, m: int, rows: int
 ) -> tuple[float, Any, float]:
-    """Decisions a second of all clients, what requests took, and seconds of work for a row."""
+    """Decisions a second of all clients, seconds of requests, and seconds of work for a row."""
     queue: Any = multiprocessing.Queue()
     first = np.random.default_rng().integers(10**9)
     running = [
@@ -120,7 +121,7 @@ def measured(
 
 
 def sample(m: int) -> tuple[Any, Any]:
-    """Probabilities and labels to go round in."""
+    """Probabilities and labels that are used again and again."""
     rng = np.random.default_rng(0)
     eta = rng.random((256, m))
     return eta, (rng.random((256, m)) < eta).astype(np.int8)

@@ -117,7 +117,7 @@ def floor_of(trace: Any, eta: Any, k: int | None) -> Any:
 
 
 def agreement(decided: list[Any], predictions: Any) -> Target:
-    """Which part of the first rows is predicted alike."""
+    """The share of the first rows with the same predictions."""
     expected = plain.labels_of(predictions[: len(decided)])
     return all_of([np.array_equal(*pair) for pair in zip(decided, expected, strict=True)])
 
@@ -136,7 +136,7 @@ def times_of(runs: Iterable[tuple[Any, ...]], rounds: int) -> list[float]:
     "the cheapest way. Calibration takes a logarithm and an exponential an entry.",
 )
 def auto(quick: bool = False) -> Iterator[Row]:
-    """What calibration and two kinds of counts cost: ``Auto`` against OMMA, on the same rows."""
+    """The cost of calibration and of two kinds of counts: ``Auto`` against OMMA."""
     metrics = ("macro_f1", "macro_precision", "macro_gmean", "micro_f1")
     for shape in [SMALL, CLASSES] if quick else [SMALL, MIDDLE, CLASSES, SPARSE]:
         eta, y = shape.data()

@@ -1,7 +1,7 @@
-"""What a fresh process pays, with nothing on disk and with all of it there.
+"""Imports and first calls of a fresh process, with an empty and a full cache of machine code.
 
-Processor time: on a machine shared with others a wall clock says more about them. Bytecode of
-Python files is there for all; the cache of machine code is a folder made for each figure.
+Times are processor time, which other programs on the machine hardly change. Bytecode of Python
+files is always there; the cache of machine code is a new folder for each figure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import {modules}
 print(time.process_time() - started)
 """
 
-# Names are imported when they are asked for: what those cost is told beside the import alone.
+# omma imports names when they are used: rows with names show what that adds to the import alone.
 IMPORTED = {
     "omma": "import omma",
     "omma; omma.OMMA, omma.replay": "the same, and names to replay",
@@ -67,7 +67,7 @@ done = CliRunner().invoke(main, ["demo", "--no-plot"])
 assert done.exit_code == 0, done.output
 print(time.process_time() - started)
 """
-# What is timed, what was run before it, and how many seconds it should take at most.
+# The code that is timed, code that runs before it, and the target in seconds.
 COLD = {
     "first dense replay": ("replay()", "", 2.5),
     "first dense replay of Auto": ('replay(omma.Auto("macro_f1"))', "", 3.5),
@@ -101,7 +101,7 @@ def run(code: str, cache: str | None = None) -> float:
     "Medians of processor time; they take turns.",
 )
 def imports(quick: bool = False) -> Iterator[Row]:
-    """Import time of omma against what it cannot do without."""
+    """Import time of omma against that of its dependencies."""
     theirs = IMPORT.format(modules="numpy, scipy.sparse, numba")
     codes = [IMPORT.format(modules=what) for what in IMPORTED]
     for code in codes:
@@ -118,7 +118,7 @@ def imports(quick: bool = False) -> Iterator[Row]:
 
 
 def cold_and_warm(code: str, runs: int) -> tuple[float, float]:
-    """Least seconds with an empty cache, and of a second process that finds all of it there."""
+    """Least seconds with an empty cache, and of a second process with the cache of the first."""
     cold, warm = [], []
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as empty:
@@ -133,7 +133,7 @@ def cold_and_warm(code: str, runs: int) -> tuple[float, float]:
     "(1 with --quick), with an empty cache each, and of a second process with the same cache.",
 )
 def first_answers(quick: bool = False) -> Iterator[Row]:
-    """First calls of a fresh process, with nothing compiled yet and with all of it on disk."""
+    """First calls of a fresh process, with an empty cache and with a full one."""
     runs = 1 if quick else 3
     cases = dict(list(COLD.items())[:1]) if quick else COLD
     for what, (timed, before, limit) in cases.items():

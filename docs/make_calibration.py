@@ -2,9 +2,9 @@
 
     python docs/make_calibration.py
 
-The first half of each stream is what scikit-learn's calibrators are fitted on, label by label; the
-second half judges all. ``OnlineCalibrator`` is judged twice: kept as it is after the first half,
-and going on to learn, each row being calibrated before its labels are seen.
+scikit-learn's calibrators are fitted to the first half of each stream, label by label; all are
+judged on the second half. ``OnlineCalibrator`` is judged twice: as it is after the first half, and
+while it continues to learn, with each row calibrated before its labels are seen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures how far the certificate can be trusted, and draws it: docs/certificate.md.
+"""Measures how reliable the certificate is, and draws it: docs/certificate.md.
 
     python docs/make_certificate.py
 

@@ -1,4 +1,4 @@
-"""Measures what the prior does, and draws it: the tables of docs/prior.md and its picture.
+"""Measures and draws the effect of the prior: the tables of docs/prior.md and its picture.
 
     python docs/make_prior.py
 

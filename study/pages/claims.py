@@ -1,6 +1,7 @@
-"""What the page of the study says of each claim of the paper: in how many cells, and where not.
+"""The claims of the paper, checked cell by cell, as the page of the study reports them.
 
-Each function of a claim returns how many cells it holds in, of how many, and a text.
+The function of a claim returns the number of cells in which it holds, the number of all cells, and
+a text.
 """
 
 from statistics import median
@@ -41,7 +42,7 @@ def verdict(n_good, cells):
 
 
 def thresholds():
-    """What the words of the page mean."""
+    """The definitions of words that the page uses."""
     return (
         f'A claim "holds" if it is true in at least {NEARLY_ALL:.0%} of the cells, and "holds in '
         f'most cells" if it is true in more than {MOST:.0%}. Two values are close if they differ '
@@ -90,7 +91,7 @@ def blocks(sections, labels, extra=()):
 
 
 def data_table(study, suites):
-    """What was run."""
+    """A table of all datasets: their size, estimator and sequences."""
     rows = []
     for section in (section for suite in suites for section in study.of(suite)):
         estimator = section.estimator
@@ -107,7 +108,7 @@ def data_table(study, suites):
 
 
 def _sequences(section):
-    """Over how many, which policies have fewer, and which of the suite were not run."""
+    """The number of sequences, policies with fewer, and policies of the suite without any."""
     # Variants of a policy by feedback and start count as one.
     fewest = section.by_prior["sequences"].groupby(lambda place: family(place[0])).min()
     fewer = [f"{name} {count}" for name, count in fewest.items() if count < section.seeds]
@@ -117,7 +118,7 @@ def _sequences(section):
 
 
 def chosen(estimator):
-    """What the estimator chose for itself."""
+    """The hyperparameters that the estimator chose."""
     words = [f"C = {estimator['C']:g}"] if "C" in estimator else []
     if "learning_rate" in estimator:
         words.append(f"rate {estimator['learning_rate']:g}")
@@ -199,7 +200,7 @@ def rare(study):
 
 
 def sensitivity(study):
-    """How much depends on λ."""
+    """How much values depend on λ."""
     rows, is_less = [], []
     for section in study.of(LABELS):
         by_cell = section.by_prior["mean"].groupby(["policy", "target"])

@@ -234,7 +234,7 @@ def words_of(number):
 
 
 def headline(frames):
-    """What other sets say: the goals, and where cells are lost."""
+    """The result on other sets: the goals, and where cells are lost."""
     others = {half: frame[frame["part"] == "other"] for half, frame in frames.items()}
     whole, late = others["whole"], others["late"]
     logistic = whole[whole["model"] == "logistic"]
@@ -271,7 +271,7 @@ def headline(frames):
 
 
 def small_parts():
-    """What the page says of small sets."""
+    """The parts of the page about small sets."""
     records = read(SMALL)
     frames = {half: small.cells(records, half) for half in ("whole", "late")}
     tables = []

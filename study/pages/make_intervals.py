@@ -84,7 +84,7 @@ def kinds(frame):
 
 
 def headline(frame):
-    """What the tables say in two sentences."""
+    """The tables in two sentences."""
     usual, weak = frame[frame["metric"] != WEAK], frame[frame["metric"] == WEAK]
     by_size = {
         rows: f"{100 * coverage.mean(cells, 'covered'):.1f} % at {rows:,} rows"

@@ -189,7 +189,7 @@ The last command makes tables of all policies (`--format latex` for a paper).
 
 
 def missing(study):
-    """Which sets of the suites were not run to the end; those that nobody can have here apart."""
+    """Sets of the suites that were not run to the end, except for sets that cannot be had."""
     # Of the paper's own sets only this one can be had.
     available = [
         name for name, entry in CATALOGUE.items() if entry.paper is None or name == "news20"
@@ -281,7 +281,7 @@ def pictures(section):
     }
 
 
-# What the last bits of estimates change.
+# The effect of the last bits of estimates.
 
 
 def run_rounding(data):
@@ -311,7 +311,7 @@ def run_rounding(data):
 
 
 def rounding():
-    """Which cells move when estimates are altered in their last digits."""
+    """Cells whose value changes when estimates are altered in their last digits."""
     cells = pd.read_json(ROUNDING, lines=True)
     cells["moved"] = (cells["altered"] - cells["value"]).abs()
     by_policy = cells.groupby("policy", sort=False)["moved"].agg(["size", "max"])
