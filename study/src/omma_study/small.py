@@ -10,7 +10,6 @@ sequences, as one split alone says little of a few hundred rows. Constants of ``
 were chosen on sets of the design; other sets were run once, after that.
 """
 
-import json
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import omma
+from omma.datasets import read_folder
 from omma_study.policies import POLICIES
 from omma_study.records import Record, make, write
 from omma_study.verdicts import SLACK, judged, means
@@ -92,16 +92,11 @@ def read_keel(path: Path) -> tuple[Any, Any]:
 
 def read_study(folder: Path) -> tuple[Any, Any]:
     """Features of a set of the study, and its most common labels."""
-    task = json.loads((folder / "meta.json").read_text())["task"]
-    try:
-        features = sparse.load_npz(folder / "X.npz")
-    except ValueError:
-        features = np.load(folder / "X.npz")["X"]
-    if task != "multilabel":
-        return features, np.load(folder / "Y.npz")["y"]
-    y = sparse.load_npz(folder / "Y.npz").tocsc()
-    common = np.argsort(-np.diff(y.indptr), kind="stable")[:LABELS]
-    return features, y[:, np.sort(common)].toarray()
+    data = read_folder(folder)
+    if data.task != "multilabel":
+        return data.X, data.y
+    common = np.argsort(-data.y.sum(axis=0), kind="stable")[:LABELS]
+    return data.X, data.y.tocsc()[:, np.sort(common)].toarray()
 
 
 def load(name: str, data: Path, keel: Path) -> tuple[Any, Any]:

@@ -330,10 +330,12 @@ def paper_tables(sections: Iterable[Section], form: str, *, extended: bool = Fal
         suites.setdefault(section.suite, []).append(section)
     tables = []
     for suite, group in suites.items():
-        blocks = [table_of(section, form, extended=extended).frame for section in group]
-        for section, block in zip(group, blocks, strict=True):
-            block.insert(0, "dataset", "")
-            block.loc[0, "dataset"] = escaped(section.title, form)  # at the head of the block
+        blocks = []
+        for section in group:
+            frame = table_of(section, form, extended=extended).frame
+            # The dataset stands in the first row of its block.
+            names = [escaped(section.title, form), *[""] * (len(frame) - 1)]
+            blocks.append(frame.assign(dataset=names)[["dataset", *frame]])
         # Each sentence once: most hold for all datasets.
         notes = dict.fromkeys(note for section in group for note in _notes(section))
         tables.append(Table(suite, pd.concat(blocks).fillna(MISSING), 2, " ".join(notes)))

@@ -17,6 +17,7 @@ from omma_study.estimators.linear import (
     check_positive,
     choose,
     folds,
+    indicators,
     probabilities,
     read_features,
     read_sample,
@@ -207,18 +208,14 @@ class LinearAdam:
         hyper = _hyperparameters(self, rate, l2)
         rng = np.random.default_rng(self.seed)
         gradient = np.empty_like(state.weights)
+        truth = y if sparse.issparse(y) else indicators(y, m)
         for _ in range(self.epochs):
             order = rng.permutation(X.shape[0])
             for start in range(0, len(order), self.batch):
                 rows = order[start : start + self.batch]
                 features = X[rows]
                 scores = features @ state.weights[:-1] + state.weights[-1]
-                errors = probabilities(scores, link)
-                if link == "logistic":
-                    errors -= y[rows].toarray()
-                else:
-                    errors[np.arange(len(rows)), y[rows]] -= 1.0
-                errors /= len(rows)
+                errors = (probabilities(scores, link) - truth[rows].toarray()) / len(rows)
                 gradient[:-1] = features.T @ errors + l2 * state.weights[:-1]
                 gradient[-1] = errors.sum(axis=0)
                 _move_all(gradient, hyper, *state)
@@ -449,15 +446,14 @@ class OnlineModel:
             rows = X.indptr.astype(np.int64), X.indices, X.data
         else:  # every row stores all features, which are named once
             rows = np.arange(n + 1) * d, np.arange(d), np.ascontiguousarray(X).ravel()
-        if sparse.issparse(y):
-            starts, labels = y.indptr.astype(np.int64), y.indices
-        else:  # one class a row, or nothing to learn from
-            starts = np.arange(n + 1) * (y is not None)
-            labels = np.zeros(0) if y is None else y
+        if y is None:
+            truth = sparse.csr_array((n, m), dtype=np.int8)  # nothing to learn from
+        else:
+            truth = y if sparse.issparse(y) else indicators(y, m)
         eta = np.empty((n, m))
         flags = y is not None, self.link == "softmax", self.standardise
         _run(
-            sparse.issparse(X), *rows, starts, labels.astype(np.int64), *flags, self.hyper,
-            self.stats, *state, eta,
+            sparse.issparse(X), *rows, truth.indptr.astype(np.int64),
+            truth.indices.astype(np.int64), *flags, self.hyper, self.stats, *state, eta,
         )  # fmt: skip
         return eta

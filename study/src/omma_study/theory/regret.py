@@ -80,12 +80,10 @@ def fitted_rate(
     # If bootstrap means are negative now and then, the mean is zero within its error.
     if not (values.mean(axis=0) > 0).all() or usable.mean() < 0.95:
         return None
-    # The slope of least squares is a weighted sum of the logarithms of values.
-    weights = logs - logs.mean()
-    weights = weights / (weights @ weights)
-    low, high = np.quantile(np.log(means[usable]) @ weights, (0.025, 0.975))
-    exponent = float(np.log(values.mean(axis=0)) @ weights)
-    return Rate(round(exponent, 12), float(low), float(high))
+    slope, _ = np.polyfit(logs, np.log(values.mean(axis=0)), 1)
+    slopes, _ = np.polyfit(logs, np.log(means[usable]).T, 1)
+    low, high = np.quantile(slopes, (0.025, 0.975))
+    return Rate(round(float(slope), 12), float(low), float(high))
 
 
 @dataclass(frozen=True)
