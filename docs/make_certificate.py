@@ -7,18 +7,15 @@ Takes a minute or two.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 import numpy as np
 from matplotlib.figure import Figure
-from page_tables import markdown
+from page_parts import markdown, save
 from scipy import optimize
 
 import omma
 from omma.plots import plot_running
 
-FOLDER, DPI = Path(__file__).parent / "images", 150
 ROWS, STREAMS = (500, 2000, 8000), 200
 FEW, LONG, FIRST_SEED = (60, 200, 1000, 4000), 200_000, 1000  # for labels that are rare
 LABELS, KINDS = 4, 10
@@ -53,6 +50,7 @@ def best_attainable(metric, k, shares, kinds):
         counts = omma.Counts((often * kinds).sum(axis=0), often.sum(axis=0), shares @ kinds, 1.0)
         return -metric.value(counts)
 
+    # Decisions about a kind of row may be mixed, but add up to k labels.
     budget = {"type": "eq", "fun": lambda flat: flat.reshape(kinds.shape).sum(axis=1) - k}
     starts = [np.full(kinds.size, (k or 2) / LABELS), np.linspace(0.3, 0.6, kinds.size)]
     maxima = [
@@ -84,6 +82,7 @@ def reliability(gaps, star):
     """Error of the estimate, its own error bar, and how often interval and upper bound held."""
     of_streams = []
     for gap in gaps:
+        # The value that was reached is exact; what is attainable was estimated.
         exact = star - (gap.attainable - gap.value)
         low, high = gap.interval
         of_streams.append((gap.value - exact, gap.error, low <= exact <= high, exact <= gap.upper))
@@ -141,6 +140,6 @@ def draw():
 PICTURES = {"certificate": draw}
 
 if __name__ == "__main__":
-    draw().savefig(FOLDER / "certificate.png", dpi=DPI, facecolor="white")
+    save(PICTURES)
     report_rare()
     report()

@@ -38,6 +38,7 @@ def pages():
         page = f"{script.stem}.md"
         picture = f"![{title}]({script.stem}.png)"
         has_picture = _picture(script) is not None
+        # The picture links to the page of its example, but not on that page.
         linked = f"\n[{picture}]({page})\n" if has_picture else ""
         first = text.split("\n\n")[0]
         entries.append(f"## [{title}]({page})\n\n{first}\n{linked}")

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from page_parts import save
 
 import omma
 from omma.plots import LEARNING, color_of
 from omma.plots.frames import INK, bare
 
-FOLDER = Path(__file__).parent / "images"
-DPI = 150
 GREY = "#666666"
 BLUE, ORANGE, GREEN, PINK = LEARNING[:4]
 METRICS = {"accuracy": GREY, "f1": BLUE, "gmean": ORANGE}
@@ -92,6 +91,7 @@ def thresholds():
             (10, 6) if name == "gmean" else (0, 9), ha="left" if name == "gmean" else "center",
             textcoords="offset points", color=color, size=9.5,
         )  # fmt: skip
+        # Names of metrics stand at the right end of the picture.
         last = curve[cuts >= 0.6][-1]
         ax.annotate(
             {"gmean": "G-mean", "f1": "F1"}.get(name, name), (0.6, last), (8, 0), va="center",
@@ -106,6 +106,7 @@ def thresholds():
 
 def best_thresholds(eta):
     """For each label the threshold that maximizes F1 at known probabilities."""
+    # Expected F1 if the most probable rows are predicted, for each number of them.
     falling = -np.sort(-eta, axis=0)
     predicted = np.arange(1, len(eta) + 1)[:, np.newaxis]
     f1 = 2 * falling.cumsum(axis=0) / (predicted + eta.sum(axis=0))
@@ -185,5 +186,4 @@ def gains():
 PICTURES = {"worth": worth, "thresholds": thresholds, "learning": learning, "gains": gains}
 
 if __name__ == "__main__":
-    for name, draw in PICTURES.items():
-        draw().savefig(FOLDER / f"{name}.png", dpi=DPI, facecolor="white")
+    save(PICTURES)

@@ -7,15 +7,11 @@ Takes a minute.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
+from page_parts import save
 
 import omma
 from omma.plots import plot_frontier, plot_limits
-
-FOLDER = Path(__file__).parent / "images"
-DPI = 150
 
 
 def payments(seed=0, n=100_000):
@@ -41,5 +37,4 @@ def limits():
 PICTURES = {"frontier": frontier, "limits": limits}
 
 if __name__ == "__main__":
-    for name, draw in PICTURES.items():
-        draw().savefig(FOLDER / f"{name}.png", dpi=DPI, facecolor="white")
+    save(PICTURES)

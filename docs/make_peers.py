@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from page_tables import markdown, replaced, without_repeats
+from page_parts import markdown, replaced, without_repeats
 
 DOCS = Path(__file__).parent
 PAGE, RECORDS = DOCS / "peers.md", DOCS / "records" / "peers.jsonl"
@@ -35,6 +35,7 @@ def tables(runs):
     """Mean and standard deviation of the metric over seeds with gaps; the median of seconds."""
     values, seconds = [], []
     for place, group in runs.groupby(["set", "metric"], sort=False):
+        # A method that does not support the task or the metric has no runs.
         by_method = dict(iter(group.groupby("method")))
         seeds = group["seed"].nunique()
         cells = [_value(by_method.get(method), seeds) for method in METHODS]

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import numpy as np
 from matplotlib.figure import Figure
-from page_tables import markdown
+from page_parts import markdown, save
 
 import omma
 from omma.plots import color_of
@@ -33,7 +33,6 @@ NAMES = {
     "hindsight": "best thresholds\nin hindsight",
 }
 PAGE = Path(__file__).parent / "prior.md"
-FOLDER, DPI = Path(__file__).parent / "images", 150
 COLOR, LINES = color_of("omma"), {"labels": "-", "estimates": DASHES[1]}
 GREY = "#666666"
 
@@ -54,6 +53,7 @@ def thresholded(eta, y, weight):
     f1, predicted = np.zeros(LABELS), np.zeros(LABELS)
     sizes = np.arange(1, len(eta) + 1)
     for j in range(LABELS):
+        # F1 if the most probable rows are predicted, for each number of them.
         order = np.argsort(-eta[:, j], kind="stable")
         best = np.argmax(2 * weight[order, j].cumsum() / (sizes + weight[:, j].sum()))
         predicted[j] = best + 1
@@ -79,6 +79,7 @@ def measure():
 
 def report(measured, positives):
     """Write the table in Markdown."""
+    # Masks of the labels of each stream by how often they occur.
     groups = {title: (positives >= low) & (positives <= high) for low, high, title in GROUPS}
     rarest = groups["under 10"]
     click.echo(f"labels a row: {positives.sum() / len(positives) / ROWS:.2f}")
@@ -161,4 +162,4 @@ PICTURES = {"prior": draw}
 if __name__ == "__main__":
     report(*measure())
     report_settings()
-    draw().savefig(FOLDER / "prior.png", dpi=DPI, facecolor="white")
+    save(PICTURES)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from page_tables import markdown, replaced, without_repeats
+from page_parts import markdown, replaced, without_repeats
 
 DOCS = Path(__file__).parent
 PAGE, RECORDS = DOCS / "recipes" / "river.md", DOCS / "records" / "river.jsonl"

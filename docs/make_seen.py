@@ -14,7 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-from page_tables import markdown, replaced
+from page_parts import markdown, replaced
 from scipy.special import expit, logit
 
 import omma

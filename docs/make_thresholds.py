@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from page_tables import markdown, replaced
+from page_parts import markdown, replaced
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
@@ -144,6 +144,7 @@ def drift():
 def _drift(seed, rows=3000):
     """Labels become three times as likely, and the model does not know."""
     eta, y = omma.datasets.long_tail(n=rows + 2 * UNSEEN, m=LABELS, seed=seed)
+    # Labels are drawn anew by other odds; the model keeps its probabilities.
     odds = CHANGED * eta / (1 - eta)
     changed = rows + UNSEEN
     draws = np.random.default_rng(seed).random(y[changed:].shape)

@@ -168,12 +168,12 @@ def test_pictures_are_up_to_date(scripts, script, tmp_path):
     pytest.importorskip("matplotlib")
     from matplotlib.testing.compare import compare_images
 
-    made = scripts(script)
+    made, parts = scripts(script), scripts("page_parts")
     for name, draw in made.PICTURES.items():
         path = tmp_path / f"{name}.png"
-        draw().savefig(path, dpi=made.DPI, facecolor="white")
+        draw().savefig(path, dpi=parts.DPI, facecolor="white")
         # Other versions of matplotlib and FreeType draw letters a little differently.
-        difference = compare_images(str(made.FOLDER / f"{name}.png"), str(path), tol=8)
+        difference = compare_images(str(parts.FOLDER / f"{name}.png"), str(path), tol=8)
         assert difference is None, f"run python docs/{script}.py: {difference}"
 
 

@@ -1,8 +1,17 @@
-"""Tables of pages: how they look in Markdown, and how a page gets a new one."""
+"""Tables and pictures of pages: how they are written."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+FOLDER, DPI = Path(__file__).parent / "images", 150
+
+
+def save(pictures):
+    """Draw pictures, functions by name, and write them into their folder."""
+    for name, draw in pictures.items():
+        draw().savefig(FOLDER / f"{name}.png", dpi=DPI, facecolor="white")
 
 
 def markdown(heads, rows, words=1):
