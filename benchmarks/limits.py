@@ -141,13 +141,10 @@ def runs(rows: Iterable[int], seeds: int, cases: Iterable[Any]) -> Iterator[Reco
 
 def summed(records: Sequence[Record]) -> pd.DataFrame:
     """Of each case and number of rows: mean of value - best, mean and largest excess."""
-    names = []
-    for run in records:
-        name = f"{run['metric']}, {' and '.join(run['limits'])}"
-        if run.get("labels", TWENTY.m) != TWENTY.m:
-            name = f"{run['labels']} labels, spread {run['spread']}, {name}"
-        names.append(name)
-    frame = pd.DataFrame(records).assign(case=names)
+    frame = pd.DataFrame(records)
+    case = frame["metric"] + ", " + frame["limits"].map(" and ".join)
+    shape = frame["labels"].astype(str) + " labels, spread " + frame["spread"].astype(str) + ", "
+    frame["case"] = case.where(frame["labels"] == TWENTY.m, shape + case)
     frame["short"] = frame["value"] - frame["best"]
     frame["excess"] = frame["excess"].map(max)  # of the limit that is missed most
     groups = frame.groupby(["case", "distorted", "rows"], sort=False)
