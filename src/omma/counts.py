@@ -277,6 +277,11 @@ def counts_of(state: State) -> Counts:
     return Counts._unchecked(state.reported.copy(), state.truth.rows)
 
 
+def snapshot_counts(cells: NDArray[np.float64], rows: NDArray[np.float64]) -> list[Counts]:
+    """The counts at checkpoints of a replay: cells of shape (checkpoints, 3, m)."""
+    return [Counts._unchecked(counts, n) for counts, n in zip(cells, rows.tolist(), strict=True)]
+
+
 def estimates_of(state: State) -> Counts | None:
     """The counts of probabilities in a state; None where decisions look at true labels."""
     if state.labels is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from omma._candidates import warn_of_rows
 from omma._pool import progress_bar
 from omma._validate import check_positive_int, check_seed, shown
 from omma.certificate import Certificate, Gap
-from omma.counts import Counts, counts_of
+from omma.counts import Counts, counts_of, snapshot_counts
 from omma.engine import Engine
 from omma.limits import Limit
 from omma.metrics import Metric, metric as find_metric
@@ -169,11 +169,11 @@ def replay(
     if batch.labels is not None:
         if pairs:
             *copies, counts = _pair_counts(batch, batch.labels, stretches, done.predictions)
+            snapshots: Any = partial(list, copies)
         else:
             counts = counts_of(done.state)
-            snapshots = zip(done.snapshots, done.snapshot_rows.tolist(), strict=True)
-            copies = [Counts._unchecked(cells, n) for cells, n in snapshots]
-        history = History(places, measures, copies, taken, gaps)
+            snapshots = partial(snapshot_counts, done.snapshots, done.snapshot_rows)
+        history = History(places, measures, snapshots, taken, gaps)
     trace = Trace(
         policy,
         judged_by,

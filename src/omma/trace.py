@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -40,15 +40,16 @@ class History:
 
     rows: NDArray[np.int64]
     _measures: tuple[Metric | Limit, ...] = field(repr=False)  # the metric, and the limits
-    # Counts after these rows; where they would take much memory, values were taken on the way.
-    _counts: Sequence[Counts] = field(default=(), repr=False)
+    # Makes counts after these rows when they are asked for. Where they would take much memory,
+    # values were taken on the way.
+    _counts: Callable[[], Sequence[Counts]] = field(default=tuple, repr=False)
     _taken: Sequence[list[float]] = field(default=(), repr=False)
     _gaps: tuple[Gap | None, ...] = field(default=(), repr=False)  # at each, without a value
 
     @cached_property
     def _table(self) -> NDArray[np.float64]:
         """All measures after ``rows[i]`` rows: shape (rows, measures)."""
-        table = self._taken or [values_at(self._measures, counts) for counts in self._counts]
+        table = self._taken or [values_at(self._measures, counts) for counts in self._counts()]
         return np.array(table).reshape(len(self.rows), len(self._measures))
 
     @cached_property
@@ -64,7 +65,7 @@ class History:
         """The values of any limit over the first ``rows[i]`` rows; NaN where no counts are left."""
         if limit in self._measures:
             return self._table[:, self._measures.index(limit)]
-        values = [value for counts in self._counts for value in values_at([limit], counts)]
+        values = [value for counts in self._counts() for value in values_at([limit], counts)]
         return np.array(values) if values else np.full(len(self.rows), np.nan)
 
     @cached_property

@@ -225,7 +225,7 @@ def read_metric(text: str, k: int | None, at_most: int | None) -> BudgetedMetric
     """A metric with its budget: the number after an @, else ``k``, else the metric's own."""
     from omma.comparison.protocol import BudgetedMetric
     from omma.metrics.target import Target
-    from omma.policies.base import check_at_most
+    from omma.policies.omma import check_at_most
 
     with usage("--metric"):
         metric, own = omma.metrics.read_target(text)
