@@ -194,7 +194,7 @@ class Batch:
 
     @cached_property
     def longest(self) -> int:
-        """The maximum of stored plus true labels of a sparse row, or more; 0 for dense rows."""
+        """An upper bound of the stored plus true labels of a sparse row; 0 for dense rows."""
         if not isinstance(self.eta, SparseProbabilities):
             return 0
         stored, labels = longest_row(self.eta.matrix), self.labels
@@ -221,7 +221,7 @@ class Batch:
         picks: NDArray[Any] = NO_IDS,
         audits: NDArray[np.float64] | None = None,
     ) -> Extras:
-        """All about some rows that kernels take beside probabilities and labels."""
+        """The arguments of kernels about some rows, other than probabilities and labels."""
         labels = self.labels
         weights = self.weights[rows] if len(self.weights) else self.weights
         known, gaps = NO_FLAGS, None  # without gaps, kernels are compiled without code for them
