@@ -42,8 +42,8 @@ class Hedge:
     - They are better by ``SPOILED`` times what they would cost if the model were right from then
       on: thousands of false alarms are better than nothing only while the model knows nothing.
     - For metrics of recalls alone, such as the G-mean, they are better than guessing. Guesses reach
-      half of it where a model that always predicts one class reaches nothing. But such a model has
-      more hits once rows of its class come more often.
+      half of it where a model that predicts the more frequent class reaches nothing. But such a
+      model has more hits over the whole stream once the other class becomes more frequent.
     - Predictions have not fallen behind the model's own decisions on all rows, or following tuned
       decisions would surely make up for it.
 
@@ -63,6 +63,8 @@ class Hedge:
         self.tuned = False
         self._of_recalls = of_recalls(metric)
         self._rows = 0
+        # Rows are counted in blocks, which is five times as fast: these are not in the cells yet.
+        self._block: list[tuple[Row, float]] = []
         # Three cells for each label and each kind of decision: of all rows, and of recent rows,
         # which count less and less.
         self._all = np.zeros((3, 3, 0))
@@ -75,22 +77,12 @@ class Hedge:
 
         All are indicators of the labels met so far; later rows may have more labels.
         """
-        true, *decisions = row
-        decided = np.array(decisions, dtype=np.float64)
-        self._make_room(len(true))
-        cells = np.empty((3, 3, len(true)))
-        cells[:, TP] = decided * true
-        cells[:, CELL_PREDICTED] = decided
-        cells[:, CELL_POSITIVE] = true
-        self._all += weight * cells
-        self._late += weight * cells
-        self._all_weight += weight
-        self._late_weight += weight
-        # How many labels are decided differently: the larger of what either predicts alone.
-        own, tuned = decided[OWN], decided[TUNED]
-        self._late_differ += weight**2 * (max(own.sum(), tuned.sum()) - own @ tuned)
+        if len(row[0]) > self._all.shape[2]:
+            self._fold(len(row[0]))
+        self._block.append((row, weight))
         self._rows += 1
         if self._rows % EVERY == WAIT:
+            self._fold(len(row[0]))
             if self._late_weight > 0.0:
                 self._compare()
             self._late *= DECAY
@@ -99,17 +91,32 @@ class Hedge:
 
     def counts(self, m: int) -> Counts:
         """True labels against predictions, on all rows so far, of m labels."""
-        self._make_room(m)
+        self._fold(m)
         tp, predicted, positive = self._all[PREDICTED].copy()
         return Counts(tp, predicted, positive, self._all_weight)
 
-    def _make_room(self, m: int) -> None:
-        """Make room for m labels; no row before had the new ones."""
-        missing = m - self._all.shape[2]
-        if missing > 0:
-            room = np.zeros((3, 3, missing))
-            self._all = np.concatenate((self._all, room), axis=2)
-            self._late = np.concatenate((self._late, room), axis=2)
+    def _fold(self, m: int) -> None:
+        """Add the rows of the block to the cells, and make room for m labels."""
+        if self._block:
+            table = np.array([row for row, _ in self._block], dtype=np.float64)
+            weights = np.array([weight for _, weight in self._block])
+            true, decided = table[:, 0], table[:, 1:]
+            weighted = weights[:, np.newaxis, np.newaxis] * decided
+            tp = (weighted * true[:, np.newaxis]).sum(axis=0)
+            cells = np.stack((tp, weighted.sum(axis=0), np.tile(weights @ true, (3, 1))), axis=1)
+            self._all += cells
+            self._late += cells
+            self._all_weight += weights.sum()
+            self._late_weight += weights.sum()
+            # How many labels are decided differently: the larger of what either predicts alone.
+            own, tuned = decided[:, OWN], decided[:, TUNED]
+            differ = np.maximum(own.sum(axis=1), tuned.sum(axis=1)) - (own * tuned).sum(axis=1)
+            self._late_differ += float(weights**2 @ differ)
+            self._block = []
+        room = np.zeros((3, 3, max(0, m - self._all.shape[2])))  # no row before had these labels
+        self._all, self._late = (
+            np.concatenate((cells, room), axis=2) for cells in (self._all, self._late)
+        )
 
     def _compare(self) -> None:
         """Compare both on the rows to come; of equally good ones, the present one is followed."""
@@ -145,7 +152,10 @@ class Hedge:
         return max(own, 0.5 * flips / float(labels))  # and no less than that of accuracy
 
     def _skilled(self) -> bool:
-        """Whether tuned decisions had more hits than alarms of late, surely if not yet followed."""
+        """Whether tuned decisions had a higher rate of hits than of false alarms of late.
+
+        Before they are followed, by more than chance.
+        """
         tp, predicted, positive = self._late[TUNED]
         both = (positive > 0.0) & (positive < self._late_weight)
         if not both.any():
