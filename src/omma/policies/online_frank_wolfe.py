@@ -282,8 +282,8 @@ class RowHistory:
         history = cls(m)
         for i, weight in enumerate(weights.tolist()):
             row, labels = (slice(*matrix.indptr[i : i + 2]) for matrix in (eta, present))
-            kept = eta.indices[row].astype(np.int32), eta.data[row].astype(np.float64)
-            history.append(kept, present.indices[labels].astype(np.int32), weight)
+            entries = eta.indices[row].astype(np.int32), eta.data[row].astype(np.float64)
+            history.append(entries, present.indices[labels].astype(np.int32), weight)
         return history
 
     def batch(self) -> Batch:
