@@ -120,9 +120,10 @@ def replay(
     # Limits may name labels: with names known, they are about places.
     policy = policy.for_names(batch.names)
     engine = _engine(policy, judged_by, batch)
-    flags = None
     if seen is not None or audited is not None:
         check_seen("replay", seen, audited)
+    flags = None
+    if seen is not None:
         check_policy("replay", policy, judged_by)
         if gap or batch.labels is None:
             missing = "y" if batch.labels is None else "whole rows, so no gap=True"
