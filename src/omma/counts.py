@@ -304,7 +304,7 @@ def state_with(state: State, counts: Any, estimates: Any) -> State:
     total: State = state.copy()
     # Where the past fades, decisions look at counts in the unit of the present row.
     sets = ((total.own, own, state.unit), (total.labels, true, state.unit))
-    for counted, added, unit in (*sets, (total.judged, true, 1.0)):
+    for counted, added, unit in (*sets, (total.lifetime, true, 1.0)):
         # Sums over labels are computed again, which may change a last digit: only if needed.
         if counted is not None and added != nothing:
             add_counts(counted, added, unit)

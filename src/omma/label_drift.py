@@ -127,7 +127,7 @@ def _label_counts(parameter: str, source: Any) -> tuple[Vector, float]:
 def _before_and_now(source: Any) -> tuple[tuple[Vector, float], tuple[Vector, float]]:
     """The label counts before and now, of a state that forgets."""
     state = source if isinstance(source, State) else getattr(source, "state", None)
-    if not isinstance(state, State) or (state.pace is None and state.judged is None):
+    if not isinstance(state, State) or (state.pace is None and state.lifetime is None):
         raise ValueError(
             "later of drift must be given, except for what omma.Forgetting or omma.Window has "
             f"counted, got {shown(source)} alone"

@@ -107,7 +107,7 @@ class Plan:
     def sets(self) -> tuple[str, ...]:
         """The sets of counts beside those that decisions use (``omma.kernels.layout``)."""
         forgets = self.growth is not None or self.window is not None
-        used = {"labels": self.soft, "known": self.shrinkage is not None, "judged": forgets}
+        used = {"labels": self.soft, "known": self.shrinkage is not None, "lifetime": forgets}
         return tuple(name for name in used if used[name])
 
 

@@ -24,10 +24,10 @@ from omma.kernels.layout import (
     ERAS,
     FIELDS,
     GROWTH,
-    JUDGED,
     KNOWN,
     LANES,
     LARGEST_UNIT,
+    LIFETIME,
     MISSED,
     OWN,
     PRECISION,
@@ -53,7 +53,7 @@ from omma.state_parts import (
     check_pace,
 )
 
-SETS_BESIDE = ("labels", "known", "judged")
+SETS_BESIDE = ("labels", "known", "lifetime")
 Shapes = dict[str, tuple[int, ...] | None]
 Kind = TypeVar("Kind", bound="State")
 
@@ -96,7 +96,7 @@ class State:
     known : CountSet or None
         With ``feedback="both"``: true positives and positives by probabilities, over rows with
         labels.
-    judged : CountSet or None
+    lifetime : CountSet or None
         With decay or a window: counts of true labels over all rows, for reported values.
     truth : CountSet
         The set among these that reported values are from.
@@ -174,12 +174,12 @@ class State:
 
     def _lay_out(self) -> None:
         """Make the columns in use, copy the present numbers, and make the views of them."""
-        has_labels, has_judged = "labels" in self.sets, "judged" in self.sets
+        has_labels, has_lifetime = "labels" in self.sets, "lifetime" in self.sets
         # Only as many columns as are in use: with three million labels each takes 24 MB.
         fields = max(
             3 * (1 + len(self.sets)),  # the sets in use are the first ones
             (ENTRIES + 1) * (self.shared is not None),
-            UNSEEN * (self.partial or has_judged),
+            UNSEEN * (self.partial or has_lifetime),
             FIELDS * (self.audits is not None),
         )
         columns = aligned(fields, self.columns.shape[1])
@@ -194,10 +194,10 @@ class State:
         self.own = count_set(OWN, None if has_labels else MISSED)
         self.cells, self.totals, self.missed, _ = self.own
         # The weight of unknown labels is kept once, beside the counts of reported values.
-        self.labels = count_set(TRUE, None if has_judged else UNREPORTED) if has_labels else None
+        self.labels = count_set(TRUE, None if has_lifetime else UNREPORTED) if has_labels else None
         self.known = count_set(KNOWN, None) if "known" in self.sets else None
-        self.judged = count_set(JUDGED, UNREPORTED) if has_judged else None
-        self.truth = self.judged or self.labels or self.own
+        self.lifetime = count_set(LIFETIME, UNREPORTED) if has_lifetime else None
+        self.truth = self.lifetime or self.labels or self.own
         self.unseen = None if self.audits is None else Unseen(labels[UNSEEN:FIELDS], self.audits)
         self.calibration = None
         if self.shared is not None:
@@ -397,13 +397,13 @@ class State:
         """A copy in another unit; counts of reported values only with ``all_counts``."""
         scaled = self.copy()
         # A bias b_j and a mean z̄_j have no unit, but their precision and weight have.
-        places = [*range(3 * JUDGED), PRECISION, ENTRIES, MISSED]
-        if all_counts or "judged" not in self.sets:
-            places += [*range(3 * JUDGED, 3 * JUDGED + 3), UNREPORTED, *range(UNSEEN, FIELDS)]
+        places = [*range(3 * LIFETIME), PRECISION, ENTRIES, MISSED]
+        if all_counts or "lifetime" not in self.sets:
+            places += [*range(3 * LIFETIME, 3 * LIFETIME + 3), UNREPORTED, *range(UNSEEN, FIELDS)]
             if scaled.audits is not None:
                 scaled.audits *= factor
         scaled.columns[[place for place in places if place < len(self.columns)]] *= factor
-        scaled.set_totals[: None if all_counts else JUDGED] *= factor
+        scaled.set_totals[: None if all_counts else LIFETIME] *= factor
         if scaled.shared is not None:
             scaled.shared[[*range(CURVES, LABELLED), SPREAD, COUNTED]] *= factor
             if all_counts:

@@ -181,7 +181,7 @@ def is_selected(state: State) -> bool:
     # Decisions on rows without labels are counted if estimates are. Otherwise a row that is
     # labelled in part says how many of its labels are unknown: most of these were not predicted.
     truth = state.truth
-    decided = truth if state.judged is not None else state.own
+    decided = truth if state.lifetime is not None else state.own
     missed = 0.0 if truth.missed is None else float(truth.missed.sum())
     hits, predicted = truth.cells[PREDICTED].sum(), decided.cells[PREDICTED].sum()
     known_others = truth.totals[N] * state.m - missed - hits

@@ -17,8 +17,8 @@ from omma.kernels.layout import (
     ENTRIES,
     ERAS,
     GROWTH,
-    JUDGED,
     LARGEST_UNIT,
+    LIFETIME,
     MISSED,
     PRECISION,
     UNIT,
@@ -90,14 +90,14 @@ def decay_learned_trust(calibrator, growth):
 def divide_counts(table, totals):
     """Divide all decaying counts by LARGEST_UNIT: ``table`` (fields, m), ``totals`` (SETS, TOTALS).
 
-    The set JUDGED and UNREPORTED do not decay.
+    The set LIFETIME and UNREPORTED do not decay.
     """
-    for field in range(3 * JUDGED):
+    for field in range(3 * LIFETIME):
         for j in range(table.shape[1]):
             table[field, j] /= LARGEST_UNIT
     for j in range(table.shape[1]):
         table[MISSED, j] /= LARGEST_UNIT
-    for which in range(JUDGED):
+    for which in range(LIFETIME):
         for i in range(totals.shape[1]):
             totals[which, i] /= LARGEST_UNIT
 

@@ -14,8 +14,8 @@ from omma.kernels.jit import by_kind, helper
 from omma.kernels.layout import (
     BIAS,
     ENTRIES,
-    JUDGED,
     KNOWN,
+    LIFETIME,
     MEAN,
     MISSED,
     OWN,
@@ -119,7 +119,7 @@ def gather(feedback, calibrator, pace, columns, table, labels, start):
     """Gather all numbers that a policy stores for ``labels[start:]`` into ``columns``."""
     gather_counts(feedback, table, labels, columns, start)
     if pace is not None:
-        gather_set(JUDGED, table, labels, columns, start)
+        gather_set(LIFETIME, table, labels, columns, start)
     if calibrator is not None:
         gather_calibration(table, labels, columns, start)
 
@@ -137,7 +137,7 @@ def scatter(feedback, calibrator, pace, columns, table, labels):
     """Write all numbers of a row's labels from ``columns`` back to ``table``."""
     scatter_counts(feedback, table, labels, columns)
     if pace is not None:
-        scatter_set(JUDGED, table, labels, columns)
+        scatter_set(LIFETIME, table, labels, columns)
     if calibrator is not None:
         scatter_calibration(columns, table, labels)
 

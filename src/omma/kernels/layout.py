@@ -12,7 +12,7 @@ start at column 3·s, and row s of ``totals``:
   probabilities of all rows if the feedback is estimates or both.
 - TRUE: labels of the labelled rows, if OWN counts probabilities.
 - KNOWN: probabilities of the labelled rows, if the feedback is both.
-- JUDGED: labels of all labelled rows, if OWN decays or slides. Reported values come from them.
+- LIFETIME: labels of all labelled rows, if OWN decays or slides. Reported values come from them.
 """
 
 from typing import Any, Final
@@ -26,7 +26,7 @@ LANES: Final = 8  # labels that one vector instruction processes
 TP, PREDICTED, POSITIVE = range(3)
 # NumPy integers, not Python constants: Numba would compile a function again for each constant.
 WHICH: Any = map(np.int64, range(4))
-OWN, TRUE, KNOWN, JUDGED = WHICH
+OWN, TRUE, KNOWN, LIFETIME = WHICH
 SETS: Final = 4
 # Columns after the four sets of counts. ``calibrate`` writes the next four.
 BIAS: Final = 12  # b_j, the bias of label j in calibration
@@ -35,7 +35,7 @@ MEAN: Final = 14  # z̄_j, the mean logit of the label's probabilities
 ENTRIES: Final = 15  # n_j, the weight of the rows in that mean
 # ``row.hide`` writes the other columns.
 MISSED: Final = 16  # weight of counted rows in which the label was unknown, for OWN
-UNREPORTED: Final = 17  # the same weight without decay, for values reported from TRUE or JUDGED
+UNREPORTED: Final = 17  # the same weight without decay, for values reported from TRUE or LIFETIME
 # Three columns for partial feedback, where only the labels of predicted entries are observed.
 # c is the (calibrated) probability of an entry.
 UNSEEN: Final = 18  # Σ c over entries whose labels were not observed

@@ -46,8 +46,8 @@ from omma.kernels.layout import (
 )
 
 # Kinds of limits.
-COUNTED: Final = 0  # a rate with a counted denominator
-STEADY: Final = 1  # predictions per row: needs no labels
+RATE: Final = 0  # a rate with a counted denominator
+PER_ROW: Final = 1  # predictions per row: needs no labels
 MEAN: Final = 2  # mean recall over labels; FORM then has the bound C and the sign of the limit
 
 # Columns of ``numbers``. A form has four coefficients, of (tp, predicted, positive, rows).
@@ -76,7 +76,7 @@ class Limits(NamedTuple):
     """
 
     numbers: Any  # (limits, NUMBERS) float64: forms and constants of each limit
-    kinds: Any  # (limits,) int64: COUNTED, STEADY or MEAN
+    kinds: Any  # (limits,) int64: RATE, PER_ROW or MEAN
     labels: Any  # (limits,) int64: the label of the limit; −1 is all labels
     mu: Any  # (limits,): prices
     mean: Any  # (limits,): weighted means of the positions of prices
@@ -121,7 +121,7 @@ def counts_for(feedback, table, totals, j):
 @helper
 def margin_at(limits, i, counts, unit):
     """Return how much the margin tightens the bound of limit i: MARGIN / √rows, at most CAP."""
-    under = form_of(limits.numbers, i, UNDER, *counts) if limits.kinds[i] == COUNTED else counts[3]
+    under = form_of(limits.numbers, i, UNDER, *counts) if limits.kinds[i] == RATE else counts[3]
     rows = max(under / unit, 1.0)
     return min(limits.numbers[i, MARGIN] / np.sqrt(rows), limits.numbers[i, CAP])
 
@@ -138,7 +138,7 @@ def bound_relaxation(limits, i, counts):
     """
     numbers = limits.numbers
     fixed_denominator = numbers[i, UNDER + 1] == 0.0 or numbers[i, UNDER + 2] == 0.0
-    if limits.kinds[i] != COUNTED or limits.mu[i] < OUT_OF_REACH or fixed_denominator:
+    if limits.kinds[i] != RATE or limits.mu[i] < OUT_OF_REACH or fixed_denominator:
         return 0.0
     under, room = form_of(numbers, i, UNDER, *counts), form_of(numbers, i, FORM, *counts)
     return -room / under if under > 0.0 and room < 0.0 else 0.0
@@ -176,7 +176,7 @@ def add_all_prices(limits, feedback, unit, columns, table, totals, work, place, 
             by_recall += mu * numbers[i, FORM + 1] * counts[3] / m
             continue
         # The price per unit of the form: divided by its size as a share of the rows.
-        if limits.kinds[i] == COUNTED:
+        if limits.kinds[i] == RATE:
             mu *= counts[3] / max(form_of(numbers, i, SIZE, *counts), unit)
         # A bound C + tighter turns the form num − C·den into num − (C + tighter)·den.
         tighter = margin_at(limits, i, counts, unit) - bound_relaxation(limits, i, counts)
@@ -258,7 +258,7 @@ def move_prices(limits, spec, memory, weight, label_free, label_based, place, la
     ease = SLACK_POWER * weight / (n + WARM_UP_ROWS * weight) if eases else 0.0
     for i in range(limits.mu.shape[0]):
         kind, j = limits.kinds[i], limits.labels[i]
-        if not (label_free if kind == STEADY else label_based):
+        if not (label_free if kind == PER_ROW else label_based):
             continue
         counts = counts_for(feedback, table, totals, j)
         if kind == MEAN:
@@ -278,7 +278,7 @@ def move_prices(limits, spec, memory, weight, label_free, label_based, place, la
                     tp, by_values = positive * predicted, there * predicted
             # The weight of the expected excess: TRUST draws against the denominator so far.
             trust = 0.0
-            if kind == COUNTED and limits.numbers[i, TRUST] > 0.0:
+            if kind == RATE and limits.numbers[i, TRUST] > 0.0:
                 worth = limits.numbers[i, TRUST] * weight
                 draws = max(form_of(limits.numbers, i, UNDER, *counts) / unit, 0.0)
                 trust = worth / (worth + draws)
@@ -289,7 +289,7 @@ def move_prices(limits, spec, memory, weight, label_free, label_based, place, la
             excess = weight * (margin_at(limits, i, counts, unit) * under - room)
         limits.spread[i] += excess * excess
         # The step of AdaGrad, shorter at the start. The price is projected to ≥ 0.
-        slower = 1.0 + WARM_UP_ROWS * weight / max(n, weight) if kind == COUNTED else 1.0
+        slower = 1.0 + WARM_UP_ROWS * weight / max(n, weight) if kind == RATE else 1.0
         step = STEP * excess / np.sqrt(limits.spread[i] * slower)
         position = position_of(limits.mu[i])
         limits.mu[i] = price_at(max(0.0, position + (step - ease * position)))

@@ -54,7 +54,7 @@ class BlockGaps(NamedTuple):
 class Marks(NamedTuple):
     """Checkpoints of a replay: where to copy the counts of true labels, and after how many rows."""
 
-    counted: int  # the set with the counts of true labels (OWN, TRUE or JUDGED)
+    counted: int  # the set with the counts of true labels (OWN, TRUE or LIFETIME)
     places: Any  # (marks,) int64: numbers of rows, rising
     cells: Any  # (marks, 3, m) float64: copies of the counts
     rows: Any  # (marks,) float64: copies of the weight of the rows

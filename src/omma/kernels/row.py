@@ -34,7 +34,7 @@ from omma.kernels.layout import (
     AUDITED_VALUES,
     DECISION_COUNTS,
     FLAGS,
-    JUDGED,
+    LIFETIME,
     MISSED,
     POINT,
     POSITIVE,
@@ -267,9 +267,11 @@ def learn(calibrator, pace, limits, window, gaps, spec, memory, row, place, labe
         if window is not None and (partly or late):
             append_row(window, feedback, work, weight, LATER, labelled, labels, width)
         count_labels(feedback, spec.sums, columns, totals, work, counted, width)
-        if pace is not None:  # OWN and TRUE decay or slide; JUDGED does not, for reported values
-            judged = columns[3 * JUDGED : 3 * JUDGED + 3]
-            count_set(judged, totals[JUDGED], NO_SUMS, work[PRESENT], work[FLAGS], weight, width)
+        if pace is not None:  # OWN and TRUE decay or slide; LIFETIME does not, for reported values
+            lifetime = columns[3 * LIFETIME : 3 * LIFETIME + 3]
+            count_set(
+                lifetime, totals[LIFETIME], NO_SUMS, work[PRESENT], work[FLAGS], weight, width
+            )
         if calibrator is not None:
             fit(calibrator, columns, work, weight, unit, width, spec.m)
             if gaps is not None and gaps.audit > 1.0:

@@ -8,13 +8,13 @@ import numpy as np
 from omma.counts import Counts
 from omma.kernels.limits import (
     CAP,
-    COUNTED,
     FORM,
     MARGIN,
     MEAN,
     NUMBERS,
+    PER_ROW,
+    RATE,
     SIZE,
-    STEADY,
     TRUST,
     UNDER,
     WEIGHT,
@@ -53,7 +53,7 @@ def _fill(row: Any, limit: Limit, m: int) -> int:
     # A rate over all labels together has m cells a row.
     each = np.array((1.0, 1.0, 1.0, m if limit.of.startswith("micro_") else 1.0))
     form, under = each * limit.form, each * limit.rate.under
-    kind, scale = (COUNTED, 1.0) if limit.needs_labels else (STEADY, 1.0 / limit.bound)
+    kind, scale = (RATE, 1.0) if limit.needs_labels else (PER_ROW, 1.0 / limit.bound)
     row[FORM : FORM + 4] = scale * form
     row[UNDER : UNDER + 4] = scale * under
     row[SIZE : SIZE + 4] = under
@@ -64,7 +64,7 @@ def _fill(row: Any, limit: Limit, m: int) -> int:
             row[WEIGHT] *= max(FLOOR * sure / (1.0 - sure), 1.0)
     if limit.of.endswith("specificity") and limit.sign > 0:
         row[WEIGHT] *= max(ALARMS / max(1.0 - limit.bound, FEWEST), 1.0)
-    if kind == STEADY and (m == 1 or not limit.over_all):
+    if kind == PER_ROW and (m == 1 or not limit.over_all):
         row[WEIGHT] *= SELDOM
     row[MARGIN] = limit.margin * math.sqrt(limit.variance_at(limit.bound))
     # A margin tightens the bound by at most half of the room that the bound leaves.
@@ -78,7 +78,7 @@ def price_unit(limit: Limit, counts: Counts) -> float:
     kind = _fill(row, limit, counts.m)
     if kind == MEAN:
         return 1.0
-    if kind == STEADY:
+    if kind == PER_ROW:
         return float(row[WEIGHT] / limit.bound)
     tp, predicted, positive, _ = limit.cells(counts)
     cells = np.array((tp, predicted, positive, counts.n))

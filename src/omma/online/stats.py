@@ -116,7 +116,7 @@ def most_moved(now: Rule, before: Rule) -> list[dict[str, Any]]:
 
 def window_value(metric: Metric | None, state: State) -> float | None:
     """The metric of the true labels that decisions depend on; None if these are all labels."""
-    if metric is None or metric.needs_matrix or state.judged is None:
+    if metric is None or metric.needs_matrix or state.lifetime is None:
         return None
     if state.unseen is not None and needs_unseen(metric, state.m):
         return None  # a window does not know which labels of its rows were unseen
