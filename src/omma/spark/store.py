@@ -25,7 +25,7 @@ from omma._validate import shown
 from omma.policies import Policy, policy_from_json
 from omma.state import State
 
-FORMAT = "omma-spark-3"
+FORMAT = "omma-spark-2"
 WHAT = "state of an omma stream"
 FOLDER = "omma"
 NAME = re.compile(r"(\d{1,18})\.npz")
