@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from omma._validate import check_choice, shown
 from omma.counts import Counts
@@ -288,6 +287,8 @@ def _rank_share(
 
     Each group, a label or a row, weighs by its number of pairs. Equal probabilities count half.
     """
+    from scipy import stats  # which takes long to load, and is seldom needed
+
     # Ranks by group, and by probability within it. Ties share their mean rank.
     level = stats.rankdata(values, "dense").astype(np.int64)
     rank = stats.rankdata(group.astype(np.int64) * (len(values) + 1) + level)
