@@ -455,3 +455,24 @@ def test_coordinates_are_not_lost_in_silence():
         omma.replay(omma.OMMA("macro_f1"), Labelled(eta, {"label": list("abcd")}), y)
     plain = omma.replay(omma.OMMA("macro_f1"), Labelled(eta, {}), y)
     assert plain.value == omma.replay(omma.OMMA("macro_f1"), eta, y).value
+
+
+@pytest.mark.parametrize("eta_layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        ([[1, 0], [0, 0], [1, 1]], [[1, 0], [0, 0], [1, 1]]),
+        (sparse.csr_array([[1, 0], [0, 0], [1, 1]]), [[1, 0], [0, 0], [1, 1]]),
+        ([[1, NAN], [NAN, NAN], [0, 1]], [[1, 0], [0, 0], [0, 1]]),
+        ([1, NAN, 0], [[0, 1], [0, 0], [1, 0]]),
+    ],
+)
+def test_labels_of_any_kind_are_one_matrix(eta_layout, y, expected):
+    batch = Batch.of(eta_layout(np.full((3, 2), 0.5)), y)
+    np.testing.assert_array_equal(batch.labels.matrix.toarray(), expected)
+
+
+def test_labels_of_rows_flagged_as_unknown_are_in_no_matrix():
+    y = sparse.csr_array([[1, 0], [1, 1]])
+    batch = Batch.of([[0.5, 0.5], [0.5, 0.5]], y, known=[False, True])
+    np.testing.assert_array_equal(batch.labels.matrix.toarray(), [[0, 0], [1, 1]])
