@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 import omma
-from omma.cli.options import PRIOR, picture_path, say, whole_number
+from omma.cli.options import PICTURES, PRIOR, OutputFile, can_draw, say, whole_number
 
 PICTURE = Path("omma-demo.png")
 METRICS = ("macro_f1", "micro_f1", "macro_balanced_accuracy", "macro_gmean")
@@ -25,7 +25,7 @@ TUNING_ROWS = 1000  # labelled rows that thresholds are tuned on
 @whole_number("--seed", 0, "Seed of the stream.", least=0)
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=OutputFile(*PICTURES),
     metavar="FILE.png",
     help=f"File for the plot.  [default: {PICTURE}]",
 )
@@ -43,8 +43,8 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
     """  # noqa: D301
     if k > labels:
         raise click.BadParameter(f"{k} is more than the {labels} of --labels.", param_hint="--k")
-    # Check the file of the picture before the replays, which take a while.
-    path = None if no_plot else picture_path(output, PICTURE)
+    # Before the replays, which take a while.
+    is_drawn = not no_plot and can_draw(output)
 
     from rich.console import Console
 
@@ -76,7 +76,8 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
         seconds[cell.policy] += cell.times.sum()
     times = (f"{comparison.titles[name]} {total:.2f}" for name, total in seconds.items())
     console.print(f"Seconds for the above: {', '.join(times)}.")
-    if path is not None:
+    if is_drawn:
+        path = output or PICTURE
         names = (*PICTURED, *(f"{name}@{k}" for name in PICTURED_WITH_BUDGET))
         title = f"Policies compared on {rows:,} rows of {labels:,} labels. "
         omma.plots.save(replace(comparison, metrics=names).plot(title=title), path)

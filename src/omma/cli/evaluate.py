@@ -1,6 +1,5 @@
 """``omma evaluate``: which rule to deploy, for probabilities and labels in files."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,15 +7,15 @@ import click
 
 import omma
 from omma.cli.options import (
+    PICTURES,
     PRIOR,
+    OutputFile,
     at_most_option,
     budget_option,
-    check_output,
+    can_draw,
     check_policies,
-    file_option,
     limits_option,
     make_policy,
-    picture_path,
     policy_names,
     raw_cells_option,
     read_metric,
@@ -103,13 +102,24 @@ BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # those that support --at-mo
 )
 @click.option("--train-eta", metavar="FILE", help="Separate probabilities to tune thresholds on.")
 @click.option("--train-labels", metavar="FILE", help="The labels of --train-eta.")
-@file_option("--plot", "FILE.png", "Plot the rules with their intervals, and policies online.")
-@file_option("--predictions", "FILE", "Save the decisions: .csv, .npz, .npy, .parquet, .txt.")
+@click.option(
+    "--plot",
+    type=OutputFile(*PICTURES),
+    metavar="FILE.png",
+    help="Plot the rules with their intervals, and policies online.",
+)
+@click.option(
+    "--predictions",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Save the decisions: .csv, .npz, .npy, .parquet, .txt.",
+)
 @raw_cells_option
-@file_option(
+@click.option(
     "--rule",
-    "FILE.json",
-    "Save the recommended rule (by the first metric), or the rule of --decide.",
+    type=OutputFile(".json"),
+    metavar="FILE.json",
+    help="Save the recommended rule (by the first metric), or the rule of --decide.",
 )
 @click.option(
     "--decide",
@@ -247,7 +257,7 @@ def _policies(options: Any) -> tuple[str, ...]:
 
 
 def _check_files(options: Any) -> None:
-    """Check, before anything long runs, that files can be read and written."""
+    """Check, before anything long runs, the files to read, and what files to write need."""
     from omma.datasets.matrices import file_ending, split_address
     from omma.datasets.scored import scored_ending
 
@@ -264,11 +274,8 @@ def _check_files(options: Any) -> None:
     if options.predictions is not None:
         with usage("--predictions"):
             file_ending(options.predictions)  # which says the format
-        check_output(options.predictions, "--predictions")
-    if options.rule is not None:
-        check_output(options.rule, "--rule", ".json")
     if options.plot is not None:
-        picture_path(options.plot, Path(), "--plot")
+        can_draw(options.plot)
         if options.labels is None:
             raise click.UsageError("--plot needs --labels: without them no performance is known.")
 

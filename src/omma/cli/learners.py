@@ -16,9 +16,9 @@ from omma._validate import shown
 from omma.cli.options import (
     PRIOR,
     Command,
+    OutputFile,
     at_most_option,
     budget_option,
-    check_output,
     check_policies,
     limits_option,
     make_policy,
@@ -82,7 +82,7 @@ def learner_options(unit: str) -> Callable[[Command], Command]:
         ),
         click.option(
             "--state",
-            type=click.Path(dir_okay=False, path_type=Path),
+            type=OutputFile(".npz"),
             metavar="FILE.npz",
             help="Resume the learner in this file if it exists, and save it at the end.",
         ),
@@ -134,9 +134,7 @@ class LearnerKeeper:
         state, journal = options.state, options.journal
         if state is not None and journal is not None:
             raise click.UsageError("Pass --state or --journal, not both: a journal has a state.")
-        if state is not None:
-            check_output(state, "--state", ".npz")
-        elif options.save_every:
+        if state is None and options.save_every:
             raise click.UsageError("--save-every needs --state.")
         self.resumes = state is not None and state.is_file()
         if journal is not None:

@@ -69,10 +69,21 @@ def whole_number(
     return click.option(name, type=kind, metavar="N", default=default, show_default=True, help=text)
 
 
-def file_option(name: str, metavar: str, text: str) -> Callable[[Command], Command]:
-    """An option that takes the path of a file."""
-    kind = click.Path(dir_okay=False, path_type=Path)
-    return click.option(name, type=kind, metavar=metavar, help=text)
+class OutputFile(click.Path):
+    """The path of a file to write; one that cannot be written is refused before anything runs."""
+
+    def __init__(self, *endings: str) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+        self.endings = endings  # those that fit; none if any does
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path: Any = super().convert(value, param, ctx)  # a Path, as ``path_type`` says
+        if self.endings and path.suffix.lower() not in self.endings:
+            listed = " or ".join(", ".join(self.endings).rsplit(", ", 1))
+            self.fail(f"'{path}' must end in {listed}.", param, ctx)
+        if not path.absolute().parent.is_dir():
+            self.fail(f"'{path.parent}' is not a folder.", param, ctx)
+        return path
 
 
 def _read_token(ctx: click.Context, option: click.Parameter, file: BinaryIO | None) -> str:
@@ -190,32 +201,16 @@ def signals_handled(handle: Callable[[int, Any], None], *numbers: int) -> Iterat
             signal.signal(number, handler)
 
 
-# Files.
-
-
-def check_output(path: Path, option: str, *endings: str) -> None:
-    """Check, before anything long runs, that a file has an ending that fits, and a folder."""
-    if endings and path.suffix.lower() not in endings:
-        listed = " or ".join(", ".join(endings).rsplit(", ", 1))
-        raise click.BadParameter(f"'{path}' must end in {listed}.", param_hint=option)
-    if not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"'{path.parent}' is not a folder.", param_hint=option)
-    if path.is_dir():
-        raise click.BadParameter(f"'{path}' is a folder.", param_hint=option)
-
-
-def picture_path(output: Path | None, default: Path, option: str = "--output") -> Path | None:
-    """The file of a picture; None if it is the default one and matplotlib is missing."""
-    path = default if output is None else output
-    check_output(path, option, *PICTURES)
+def can_draw(output: Path | None) -> bool:
+    """Whether matplotlib can be imported; an error if not, and ``output`` was asked for."""
     try:
         omma.plots.require_matplotlib()
     except ImportError as error:
         if output is not None:
             raise click.ClickException(str(error)) from error
         say(f"No picture: {error}")
-        return None
-    return path
+        return False
+    return True
 
 
 # Metrics and policies as the command line names them.
