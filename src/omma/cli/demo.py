@@ -62,10 +62,8 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
         ) from error
     console = Console(highlight=False)
     console.print(about)
-    half = len(METRICS)
-    for metrics in (comparison.metrics[:half], comparison.metrics[half:]):
-        for table in fitting(replace(comparison, metrics=metrics).grid(std=True), console):
-            console.print(table)
+    for table in fitting(comparison.grid(std=True), console):
+        console.print(table)
     console.print(
         f"In %, the best in bold; × does not apply. The usual rule is a threshold of 0.5, or the "
         f"top {k}. Thresholds are tuned on {TUNING_ROWS:,} other labelled rows. OMMA(η̂) never sees "
