@@ -184,20 +184,29 @@ def view(place: str, stats: dict[str, Any], course: list[float]) -> Group:
     del course[:-WIDTH]
     if course:
         parts += ["", f"recent  {bars(course)}  {course[-1]:.4f}"]
-    if stats["limits"]:
-        table = Table("limit", "bound", "value", "price", "", box=None)
-        for limit in stats["limits"]:
-            reached = "" if limit["value"] is None else f"{limit['value']:.4f}"
-            status = "holds" if limit.get("holds") else "[bold]missed[/bold]"
-            bound, price = f"{limit['bound']:g}", f"{limit['price']:.3g}"
-            table.add_row(_plain(limit["name"]), bound, reached, price, status)
-        parts += ["", table]
-    if stats["moved"]:
-        table = Table("threshold of", "before", "now", box=None)
-        for label in stats["moved"]:
-            before, now = f"{label['before']:.4f}", f"{label['now']:.4f}"
-            table.add_row(_plain(str(label["label"])), before, now)
-        parts += ["", table]
+    limits = [
+        (
+            _plain(limit["name"]),
+            f"{limit['bound']:g}",
+            "" if limit["value"] is None else f"{limit['value']:.4f}",
+            f"{limit['price']:.3g}",
+            "holds" if limit.get("holds") else "[bold]missed[/bold]",
+        )
+        for limit in stats["limits"]
+    ]
+    moved = [
+        (_plain(str(label["label"])), f"{label['before']:.4f}", f"{label['now']:.4f}")
+        for label in stats["moved"]
+    ]
+    for head, rows in (
+        (("limit", "bound", "value", "price", ""), limits),
+        (("threshold of", "before", "now"), moved),
+    ):
+        if rows:
+            table = Table(*head, box=None)
+            for row in rows:
+                table.add_row(*row)
+            parts += ["", table]
     return Group(*parts)
 
 
