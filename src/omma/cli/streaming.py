@@ -74,24 +74,21 @@ class Stream:
 
     def take(self, line: Line, names: Names | None) -> None:
         """Decide a row, learn labels, or both; an error leaves everything as it was."""
-        if line.eta is None:
+        learner = self.keeper.learner
+        waits = learner is not None and line.id in learner.waiting
+        row = line.decision if line.eta is None else line.eta  # has a number for each label
+        if row is None or (line.eta is None and waits):
             self._learn_late(line)
             return
-        learner = self._begun(len(line.eta), names)
-        if names is not None and learner.names is not None and names != learner.names:
-            raise StopStreamError(
-                f"expected the columns {', '.join(learner.names)}, which the state was learned "
-                f"with, got {', '.join(names)}"
-            )
+        learner = self._learner_of(len(row), names)
         # Labels are checked before the row is decided: a line is taken as a whole or not at all.
-        check_width(learner, "probabilities", line.eta)
+        if line.eta is not None:
+            check_width(learner, "probabilities", line.eta)
         y = None if line.y is None else label_row(learner, line.y)
         oldest = next(iter(learner.waiting), None)
         if line.id is not None:
             learner.waiting.check_free(line.id)
         if line.decision is not None:
-            if y is None:
-                raise ValueError("expected labels y with a decision, got none")
             self._learn_earlier(learner, line, y, line.decision)
             return
         if y is None and line.id is not None:  # its labels will come by its id
@@ -112,35 +109,37 @@ class Stream:
         if self.decided == PATIENCE and self._with_id is not True and (hint := self.unlearned):
             say(hint)
 
-    def _begun(self, m: int, names: Names | None = None) -> omma.OnlineClassifier:
+    def _learner_of(self, m: int, names: Names | None) -> omma.OnlineClassifier:
         """The learner, or a new one, which ``keeper.begin`` keeps once its first line is good."""
-        if self.keeper.learner is not None:
-            return self.keeper.learner
+        learner = self.keeper.learner
         try:
-            return self.keeper.make(m, names)
+            learner = learner or self.keeper.make(m, names)
         except ValueError as error:  # such as a budget that is larger: no line will do
             raise StopStreamError(str(error)) from error
+        if names is not None and learner.names is not None and names != learner.names:
+            raise StopStreamError(
+                f"expected the columns {', '.join(learner.names)}, which the state was learned "
+                f"with, got {', '.join(names)}"
+            )
+        return learner
 
     def _learn_late(self, line: Line) -> None:
-        """Learn the labels of a row that was decided earlier."""
+        """Learn the labels of a row that was decided earlier and waits for them."""
         if line.y is None:
             raise ValueError("expected probabilities, labels or both, got neither")
         learner = self.keeper.learner
-        waits = learner is not None and line.id in learner.waiting
-        if line.decision is not None and not waits:
-            learner = self._begun(len(line.decision))
-            self._learn_earlier(learner, line, label_row(learner, line.y), line.decision)
-        elif learner is None or line.id is None:
+        if learner is None or line.id is None:
             raise ValueError("labels without probabilities need the id of a row decided before")
-        else:
-            y = label_row(learner, line.y)
-            learner.update(y, id=line.id, seen=self.options.seen, audited=line.audited)
-            self.learned += 1
+        y = label_row(learner, line.y)
+        learner.update(y, id=line.id, seen=self.options.seen, audited=line.audited)
+        self.learned += 1
 
     def _learn_earlier(
-        self, learner: omma.OnlineClassifier, line: Line, y: Vector, decision: Vector
+        self, learner: omma.OnlineClassifier, line: Line, y: Vector | None, decision: Vector
     ) -> None:
         """Learn from a line that has the decision, too, such as one made before a restart."""
+        if y is None:
+            raise ValueError("expected labels y with a decision, got none")
         check_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
         m, feedback = learner.n_labels, learner.policy.feedback
