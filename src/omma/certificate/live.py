@@ -15,14 +15,14 @@ from omma.certificate.tangent import settled, tangent, unseen
 from omma.engine import Engine
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import N
-from omma.kernels.replay import Extras
 from omma.metrics import Metric, Weighted, smoothed
 from omma.metrics.averages import is_minimum
 from omma.plan import fixed_plan
 from omma.policies.omma import OMMA
-from omma.rows.arrays import NO_FLAGS, NO_IDS, NO_ROWS, Rows
+from omma.rows.arrays import DenseProbabilities, Rows, SparseProbabilities, csr
 from omma.rows.batch import Batch
-from omma.rows.row import Row, block_of_row, list_bounds
+from omma.rows.labels import TrueLabels
+from omma.rows.row import Row
 from omma.state import Shapes
 
 FIRST = 16  # rows before the first tangent
@@ -81,47 +81,44 @@ class Certificate:
         rows = rows[batch.weights[rows] > 0.0] if has_weights else rows
         while len(rows):
             block, rows = np.split(rows, [self.next - self.rows])  # up to the next tangent
-            part, places = batch.take(block), np.arange(len(block), dtype=np.int64)
+            part = batch if batch.n == 1 else batch.take(block)  # a step need not copy its row
             if has_weights:
                 part = replace(part, weights=self._in_units(part.weights))
-            eta, true, extras = part.eta.block(places), part.label_ids(places), part.extras(places)
-            self._certify(part.is_sparse, eta, true, extras, part.longest)
+            self._certify(part)
             # The shadow policy decides the rows, and counts their probabilities.
             self._engine.replay("gap", replace(part, labels=None), keep=False)
             self._advance(len(block))
 
     def step(self, row: Row, true: Any, weight: float) -> None:
         """Add one row, with the ids of its labels, or None where they are unknown."""
-        if weight <= 0.0:
-            return
-        weights = self._in_units(np.array([weight]))
-        is_sparse = isinstance(row, tuple)
-        lists = (NO_IDS, NO_ROWS, NO_ROWS) if true is None else (true, *list_bounds(true))
-        extras = Extras(NO_FLAGS, true is not None, None, weights, NO_IDS)
-        self._certify(is_sparse, block_of_row(row), lists, extras, len(row[0]) if is_sparse else 0)
-        chosen = self._engine.decide(row)
-        self._engine.learn(row, None, chosen, float(weights[0]))
-        self._advance(1)
+        m = self.state.m
 
-    def _certify(
-        self,
-        is_sparse: bool,
-        block: tuple[Any, ...],
-        true: tuple[Any, ...],
-        extras: Any,
-        longest: int,
-    ) -> None:
+        def matrix(ids: NDArray[Any], values: NDArray[Any]) -> Any:
+            return csr((values, ids, np.array([0, len(ids)])), (1, m))
+
+        eta: Any
+        if isinstance(row, tuple):
+            eta = SparseProbabilities(matrix(*row))
+        else:
+            eta = DenseProbabilities(row[np.newaxis])
+        labels = None
+        if true is not None:
+            labels = TrueLabels("gap", "y", matrix(true, np.ones(len(true))), m)
+        self.replay(Batch(eta, labels, np.array([weight])), np.zeros(1, dtype=np.int64))
+
+    def _certify(self, part: Batch) -> None:
         """Add the values of rows, each decided by the tangent."""
         slope, offset, _ = self.weights
-        plan = fixed_plan(slope, offset, self.shadow.budget)
-        engine = Engine.start(plan, self.state.m)
+        engine = Engine.start(fixed_plan(slope, offset, self.shadow.budget), part.m)
+        rows = np.arange(part.n, dtype=np.int64)
+        block = (*part.eta.block(rows), *part.label_ids(rows), part.extras(rows))
         # The best decision on the tangent is that of Eq. (3), at the weights of the tangent.
         sums = (self.weights, self.intercept, self.sums[-1])
-        if is_sparse:
-            memory, sparse = engine.sparse_memory(longest + (self.shadow.budget or 0))
-            kernel.certify_sparse(*block, *true, extras, sparse, engine.spec, memory, *sums)
+        if part.is_sparse:
+            memory, sparse = engine.sparse_memory(part.longest + (self.shadow.budget or 0))
+            kernel.certify_sparse(*block, sparse, engine.spec, memory, *sums)
         else:
-            kernel.certify_dense(*block, *true, extras, engine.spec, engine.dense().memory, *sums)
+            kernel.certify_dense(*block, engine.spec, engine.dense().memory, *sums)
 
     def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the next rows in units of the mean weight."""

@@ -183,13 +183,9 @@ def refuse_indicators(owner: str, parameter: str, values: NDArray[Any]) -> None:
 # Forms
 
 
-def list_bounds(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start and end of a single list, as kernels take those of several lists."""
-    return np.zeros(1, dtype=np.int64), np.array([len(ids)], dtype=np.int64)
-
-
 def block_of_row(row: Row) -> tuple[NDArray[Any], ...]:
     """A block of one row, as kernels take it."""
+    first = np.zeros(1, dtype=np.int64)
     if isinstance(row, tuple):
-        return (*row, *list_bounds(row[0]))
-    return row[np.newaxis], np.zeros(1, dtype=np.int64)
+        return (*row, first, np.array([len(row[0])], dtype=np.int64))
+    return row[np.newaxis], first
