@@ -1,9 +1,8 @@
 """Long work in threads, with a progress bar; Ctrl-C ends it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 Progress = Callable[[int], None]
@@ -17,13 +16,12 @@ def run_all(
     keep: Callable[[Task, Result], None],
     *,
     n_jobs: int,
-    progress: bool | Callable[[int, int], None],
+    progress: bool,
 ) -> bool:
     """Run every task in a thread, and pass its result to ``keep`` in this thread.
 
-    ``progress`` shows a bar, or is a function that gets (done, total) a few times a second. The
-    first error is raised. After Ctrl-C running tasks finish, no other task begins, and False is
-    returned; a second Ctrl-C ends the waiting too.
+    ``progress`` shows a bar. The first error is raised. After Ctrl-C running tasks finish, no other
+    task begins, and False is returned; a second Ctrl-C ends the waiting too.
 
     >>> squares = {}
     >>> run_all([1, 2, 3], lambda task: task**2, squares.__setitem__, n_jobs=2, progress=False)
@@ -34,35 +32,28 @@ def run_all(
     # Threads, not processes: kernels let other threads run while they work, and threads share the
     # data, which processes would have to copy.
     pool = ThreadPoolExecutor(n_jobs, thread_name_prefix="omma-run")
-    finished: SimpleQueue[Future[Result]] = SimpleQueue()
     waiting: dict[Future[Result], Task] = {}
 
-    def pass_on(future: Future[Result]) -> None:
-        keep(waiting.pop(future), future.result())
-        if advance is not None:
-            advance(1)
+    def pass_on(done: Iterable[Future[Result]]) -> None:
+        for future in done:
+            keep(waiting.pop(future), future.result())
+            if advance is not None:
+                advance(1)
 
-    with progress_bar(len(tasks), "runs", progress is True and bool(tasks)) as advance:
+    with progress_bar(len(tasks), "runs") if progress and tasks else nullcontext() as advance:
         try:
-            for task in tasks:
-                future = pool.submit(run, task)
-                waiting[future] = task
-                future.add_done_callback(finished.put)
+            waiting = {pool.submit(run, task): task for task in tasks}
             while waiting:
                 # The timeout lets Windows see Ctrl-C.
-                with suppress(Empty):
-                    pass_on(finished.get(timeout=0.5))
-                if callable(progress):
-                    progress(len(tasks) - len(waiting), len(tasks))
+                wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+                pass_on([future for future in waiting if future.done()])
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             # Running tasks cannot be stopped: their results are kept.
             begun = [future for future in waiting if not future.cancelled()]
             while wait(begun, timeout=0.5).not_done:
                 pass
-            for future in begun:
-                if future.exception() is None:
-                    pass_on(future)
+            pass_on([future for future in begun if future.exception() is None])
             return False
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -70,11 +61,8 @@ def run_all(
 
 
 @contextmanager
-def progress_bar(total: int, title: object, show: bool) -> Iterator[Progress | None]:
-    """A progress bar on standard error, if it is to be shown."""
-    if not show:
-        yield None
-        return
+def progress_bar(total: int, title: object) -> Iterator[Progress]:
+    """A progress bar on standard error."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -147,7 +147,7 @@ def replay(
     # Pairs of classes are counted after the replay, which then copies no counts.
     pairs = judged_by.needs_matrix
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
-    with progress_bar(batch.n, policy, progress) if progress else nullcontext() as advance:
+    with progress_bar(batch.n, policy) if progress else nullcontext() as advance:
         done = engine.replay(
             f"replay of {type(policy).__name__}",
             batch,

@@ -512,10 +512,10 @@ def test_unknown_cells_get_a_sentence(found):
 
 def test_the_bar_says_that_it_compiles_until_a_run_is_done(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    with progress_bar(2, "runs", True):
+    with progress_bar(2, "runs"):
         pass
     assert "compiling" in capsys.readouterr().err
-    with progress_bar(2, "runs", True) as advance:
+    with progress_bar(2, "runs") as advance:
         advance(1)
     said = capsys.readouterr().err
     assert said.rfind("runs") > said.rfind("compiling")
