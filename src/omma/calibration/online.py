@@ -22,11 +22,9 @@ from omma.kernels.calibration_rows import calibrate_dense, calibrate_sparse
 from omma.kernels.layout import BIAS, ENTRIES, WORK
 from omma.kernels.replay import Sparse
 from omma.rows.arrays import (
-    Rows,
     SparseProbabilities,
     blocks,
     csr,
-    entries_of,
     read_probabilities,
     read_weights,
 )
@@ -228,8 +226,12 @@ class OnlineCalibrator:
         batch = read_labelled(owner, eta, y, weights)
         # What is refused here is not learned.
         before, curve_before = self._scores(owner, batch, bins)
-        order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
-        calibrated, self._learned = self._run(owner, batch, Learning, order)
+        if seed is None:
+            calibrated, self._learned = self._run(owner, batch, Learning)
+        else:
+            order = np.random.default_rng(seed).permutation(batch.n)
+            in_order, self._learned = self._run(owner, batch.take(order), Learning)
+            calibrated = in_order[np.argsort(order)]
         by_others = replace(batch, eta=read_probabilities(owner, calibrated))
         after, curve_after = self._scores(owner, by_others, bins)
         curves = {"as given": curve_before, "calibrated": curve_after}
@@ -253,11 +255,7 @@ class OnlineCalibrator:
             raise ValueError(f"eta of {owner} must have {self.n_labels} labels, got {m}")
 
     def _run(
-        self,
-        owner: str,
-        batch: Batch,
-        kind: type[Learning | Settled],
-        order: Rows | None = None,
+        self, owner: str, batch: Batch, kind: type[Learning | Settled]
     ) -> tuple[Any, Calibration]:
         """Calibrate rows one after another; returns them, and what is then learned.
 
@@ -269,32 +267,25 @@ class OnlineCalibrator:
         table[BIAS:, :m] = own.bias, own.precision, own.mean, own.entries
         learned = Calibration(own.shared.copy(), *table[BIAS:, :m])
         calibrator = kind(learned.shared)
-        is_sparse = isinstance(rows, SparseProbabilities)
-        # A sparse row is gathered into columns of its own, a dense one uses those of the table.
-        width = padded(batch.longest + 1) if is_sparse else padded(m)
-        work = aligned(WORK, width)
         if isinstance(rows, SparseProbabilities):
-            out = np.empty(rows.matrix.nnz)
-            pointer = rows.matrix.indptr.astype(np.int64)
-            ids = Sparse(np.zeros(width, dtype=np.int32), np.zeros(m, dtype=np.int32))
+            out, pointer = np.empty(rows.matrix.nnz), rows.matrix.indptr
+            # A sparse row is gathered into columns of its own, a dense one uses those of the table.
+            width = padded(batch.longest + 1)
             columns = aligned(ENTRIES + 1, width)
+            ids = Sparse(np.zeros(width, dtype=np.int32), np.zeros(m, dtype=np.int32))
         else:
-            out = np.empty((rows.n, m))
-        for _, block in blocks(rows.n, rows.rows_per_block, order):
-            extras, arrays = batch.extras(block), batch.block(block, is_sparse=is_sparse)
-            if is_sparse:
-                # Rows may come in any order; results go where the entries of each are stored.
-                where = entries_of(pointer[block], pointer[block + 1])
-                part = np.empty(len(where))
-                good = calibrate_sparse(
-                    *arrays, extras, ids, calibrator, columns, table, work, part
-                )
+            out, width = np.empty((rows.n, m)), padded(m)
+        work = aligned(WORK, width)
+        for start, block in blocks(rows.n, rows.rows_per_block, None):
+            stop = start + len(block)
+            arrays = (*batch.block(block, is_sparse=batch.is_sparse), batch.extras(block))
+            if batch.is_sparse:
+                part = out[pointer[start] : pointer[stop]]
+                good = calibrate_sparse(*arrays, ids, calibrator, columns, table, work, part)
             else:
-                where, part = block, np.empty((len(block), m))
-                good = calibrate_dense(*arrays, extras, calibrator, table, work, part)
-            out[where] = part
+                good = calibrate_dense(*arrays, calibrator, table, work, out[start:stop])
             if good < len(block):
-                raise ValueError(f"eta of {owner} must hold {rows.explain(int(block[good]))}")
+                raise ValueError(f"eta of {owner} must hold {rows.explain(start + good)}")
         if isinstance(rows, SparseProbabilities):
             matrix = rows.matrix
             return csr((out, matrix.indices, matrix.indptr), matrix.shape, type(matrix)), learned
