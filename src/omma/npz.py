@@ -4,8 +4,7 @@ A reader asks for members by name, with the type and shape that it expects. Size
 anything is unpacked, and structure before compiled code uses it. Every fault is a ``ValueError`` of
 one sentence that names the file and the member.
 
-Sparse matrices are stored as SciPy stores them (``format``, ``shape``, ``data``, …). The name of a
-matrix is put before these, as in ``eta_data``.
+A sparse matrix is stored as SciPy stores it, alone in its file: ``format``, ``shape``, ``data``, ….
 """
 
 from __future__ import annotations
@@ -37,7 +36,8 @@ HEADERS: dict[bytes, Any] = {
     b"\x93NUMPY\x03\x00": np.lib.format.read_array_header_2_0,
 }
 TEXT = 1 << 24  # characters of a text
-PARTS = ("data", "indices", "indptr")
+# Formats of sparse matrices, and the number of dimensions of their data.
+FORMATS = {"csr": 1, "csc": 1, "coo": 1, "bsr": 3, "dia": 2}
 
 
 def largest(path: str | Path, times: int = TIMES) -> int:
@@ -46,34 +46,30 @@ def largest(path: str | Path, times: int = TIMES) -> int:
 
 
 def write(target: str | Path | BinaryIO, content: Mapping[str, Any], *, pack: bool = False) -> None:
-    """Write texts, arrays and sparse matrices by their names, completely or not at all.
+    """Write texts and arrays by their names, completely or not at all.
 
-    A matrix may have the name "" if it is the only one of a file, which SciPy can then read, too.
-
-    >>> write("two.npz", {"said": '{"k": 3}', "eta": sparse.csr_array(np.eye(2))})
+    >>> write("two.npz", {"said": '{"k": 3}', **sparse_parts(sparse.eye_array(2))})
     >>> with opened("two.npz") as archive:
-    ...     archive.json("said"), archive.csr("eta").toarray().tolist()
+    ...     archive.json("said"), archive.matrix().toarray().tolist()
     ({'k': 3}, [[1.0, 0.0], [0.0, 1.0]])
     """
     if isinstance(target, str | Path):
         with replacing(target) as file:
             write(file, content, pack=pack)
         return
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, value in content.items():
-        if not sparse.issparse(value):
-            arrays[name] = np.asarray(value)
-            continue
-        matrix, prefix = sparse.csr_array(value), f"{name}_" if name else ""
-        if not name:  # SciPy expects these in a file of one matrix
-            arrays |= {"format": np.array(b"csr"), "_is_array": np.array(True)}
-        arrays[prefix + "shape"] = np.array(matrix.shape)
-        arrays |= {prefix + part: getattr(matrix, part) for part in PARTS}
+    arrays = {name: np.asarray(value) for name, value in content.items()}
     objects = [name for name, array in arrays.items() if array.dtype.hasobject]
     if objects:  # for older NumPy, allow_pickle=False would be one more array
         raise TypeError(f"arrays of {objects} hold objects, which no file of ours does")
     save: Any = np.savez_compressed if pack else np.savez
     save(target, **arrays)
+
+
+def sparse_parts(matrix: Any) -> dict[str, Any]:
+    """The arrays of a sparse matrix, by the names under which SciPy reads them."""
+    csr = sparse.csr_array(matrix)
+    parts = {name: getattr(csr, name) for name in ("shape", "data", "indices", "indptr")}
+    return {"format": b"csr", "_is_array": True, **parts}
 
 
 def to_bytes(content: Mapping[str, Any]) -> bytes:
@@ -133,20 +129,15 @@ class Archive:
         self._verdict = f"is not a sound {kind}"
         self._archive = archive
         self._budget = max(SMALL, TIMES * size)  # bytes of all members together
-        self._members: dict[str, zipfile.ZipInfo] = {}
+        self.members: dict[str, zipfile.ZipInfo] = {}
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
-            if name in self._members:
+            if name in self.members:
                 raise ValueError(f"{path} {self._verdict}: it has {shown(name)} twice")
-            self._members[name] = info
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of all members."""
-        return tuple(self._members)
+            self.members[name] = info
 
     def __contains__(self, name: str) -> bool:
-        return name in self._members
+        return name in self.members
 
     def refuse(self, name: str, expected: str, got: Any) -> ValueError:
         """The error for a member that is not as expected."""
@@ -172,9 +163,9 @@ class Archive:
         size of the file, or 256 MB. ``finite`` refuses NaN and infinity; ``low`` and ``high`` are
         bounds of the values.
         """
-        info = self._members.get(name)
+        info = self.members.get(name)
         if info is None:
-            members = ", ".join(map(repr, self.names[:9])) or "nothing"
+            members = ", ".join(map(repr, [*self.members][:9])) or "nothing"
             raise ValueError(f"{self.path} {self._verdict}: it has no {name!r}, only {members}")
         if not info.filename.endswith(".npy"):
             raise ValueError(f"{self.path} must hold arrays, got something else in {name!r}")
@@ -219,47 +210,35 @@ class Archive:
             outside = letters[(letters > 0x10FFFF) | ((letters >= 0xD800) & (letters <= 0xDFFF))]
             if len(outside):
                 raise self.refuse(name, "letters", f"the number {outside[0]:#x}")
-        self._check_range(name, values, finite, low, high)
+        checks = []
+        if finite:
+            checks.append((np.isfinite(values), "finite numbers"))
+        if low is not None:
+            checks.append((values >= low, f"numbers of at least {low}"))
+        if high is not None:
+            checks.append((values <= high, f"numbers of at most {high}"))
+        for is_right, expected in checks:
+            if not np.all(is_right):
+                raise self.refuse(name, expected, f"{values[~is_right].ravel()[0]}")
         return values
 
-    def text(self, name: str) -> str:
-        """Read a text, which has four bytes a character."""
-        return str(self.array(name, kinds="U", shape=(), most=4 * TEXT)[()])
-
     def json(self, name: str) -> Any:
-        """Read a text of JSON, and parse it."""
-        return parse_json(f"{name!r} of {self.path}", self.text(name))
-
-    def csr(
-        self,
-        name: str = "",
-        *,
-        kinds: str = "fiub",
-        shape: tuple[int | None, int | None] = (None, None),
-        **bounds: Any,
-    ) -> sparse.csr_array:
-        """Read a CSR matrix, sorted and without duplicates; bounds are those of ``array``."""
-        prefix = f"{name}_" if name else ""
-        sides = self._sides(prefix + "shape", shape)
-        data = self.array(prefix + "data", kinds=kinds, shape=(None,))
-        indices, indptr = self._pointers(prefix, len(data), *sides)
-        matrix = sparse.csr_array((data[: len(indices)], indices, indptr), shape=sides)
-        matrix.sum_duplicates()
-        self._check_range(prefix + "data", matrix.data, **bounds)
-        return matrix
+        """Read a text of JSON, which has four bytes a character, and parse it."""
+        text = self.array(name, kinds="U", shape=(), most=4 * TEXT)[()]
+        return parse_json(f"{name!r} of {self.path}", str(text))
 
     def matrix(self) -> sparse.csr_array:
-        """Read the matrix of a file that SciPy wrote, in any of its formats."""
+        """Read a matrix that SciPy wrote in any of its formats; entries of one place add up."""
         text: Any = self.array("format", kinds="SU", shape=(), most=64)[()]
         kind = text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)
-        if kind == "csr":
-            return self.csr()
-        if kind not in ("csc", "coo", "bsr", "dia"):
+        if kind not in FORMATS:
             raise self.refuse("format", "csr, csc, coo, bsr or dia", kind)
-        rows, columns = sides = self._sides("shape", (None, None))
-        if 8 * rows > self._budget:  # in CSR an empty row needs memory, too
+        side = self.array("shape", kinds="iu", shape=(2,), low=0, high=HIGHEST)
+        rows, columns = sides = tuple(side.tolist())
+        # In CSR an empty row needs memory, too; a file in CSR has its numbers.
+        if kind != "csr" and 8 * rows > self._budget:
             raise self.refuse("shape", f"at most {self._budget // 8:,} rows", f"{rows:,}")
-        data = self.array("data", shape=(None,) * {"bsr": 3, "dia": 2}.get(kind, 1))
+        data = self.array("data", shape=(None,) * FORMATS[kind])
         content: Any
         if kind == "dia":
             content = (data, self.array("offsets", kinds="iu", shape=(data.shape[0],)))
@@ -273,62 +252,34 @@ class Archive:
                 raise self.refuse("data", f"blocks that fit into {sides}", block)
             blocks = (rows // block[0], columns // block[1])
             outer = blocks[::-1] if kind == "csc" else blocks  # CSC is compressed by columns
-            indices, indptr = self._pointers("", len(data), *outer)
+            indices, indptr = self._pointers(len(data), *outer)
             content = (data[: len(indices)], indices, indptr)
         with told(str(self.path), self._verdict):
-            return sparse.csr_array(getattr(sparse, f"{kind}_array")(content, shape=sides))
-
-    def _check_range(
-        self,
-        name: str,
-        values: Any,
-        finite: bool = False,
-        low: float | None = None,
-        high: float | None = None,
-    ) -> None:
-        checks = []
-        if finite and values.dtype.kind == "f":
-            checks.append((np.isfinite(values), "finite numbers"))
-        if low is not None:
-            checks.append((values >= low, f"numbers of at least {low}"))
-        if high is not None:
-            checks.append((values <= high, f"numbers of at most {high}"))
-        for is_right, expected in checks:
-            if not np.all(is_right):
-                raise self.refuse(name, expected, f"{values[~is_right].ravel()[0]}")
-
-    def _sides(self, name: str, shape: tuple[int | None, int | None]) -> tuple[int, int]:
-        rows, columns = self.array(name, kinds="iu", shape=(2,), low=0, high=HIGHEST).tolist()
-        for side, expected, axis in ((rows, shape[0], "rows"), (columns, shape[1], "columns")):
-            if expected not in (None, side):
-                raise self.refuse(name, f"{expected} {axis}", side)
-        return rows, columns
+            matrix = sparse.csr_array(getattr(sparse, f"{kind}_array")(content, shape=sides))
+        matrix.sum_duplicates()
+        return matrix
 
     def _pointers(
-        self, prefix: str, stored: int, n_outer: int, n_inner: int
+        self, stored: int, n_outer: int, n_inner: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """The used indices, and the indptr, of a compressed matrix.
 
         Indices that point outside are refused: compiled code does not check them.
         """
         indices, indptr = (
-            self.array(prefix + part, kinds="iu", shape=(None,)) for part in PARTS[1:]
+            self.array(name, kinds="iu", shape=(None,)) for name in ("indices", "indptr")
         )
-        name = f"{prefix}indptr"
         if len(indptr) != n_outer + 1:
-            raise self.refuse(name, f"{n_outer + 1} numbers", len(indptr))
+            raise self.refuse("indptr", f"{n_outer + 1} numbers", len(indptr))
         # Compared, not subtracted: differences of unsigned numbers are never negative.
         if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
-            raise self.refuse(name, "numbers that start at 0 and never go down", "others")
+            raise self.refuse("indptr", "numbers that start at 0 and never go down", "others")
         if len(indices) != stored or indptr[-1] > stored:
-            raise self.refuse(
-                f"{prefix}indices", f"{indptr[-1]} numbers, as many as in data", len(indices)
-            )
+            raise self.refuse("indices", f"{indptr[-1]} numbers, as many as in data", len(indices))
         used = indices[: int(indptr[-1])]
         outside = used[(used < 0) | (used >= n_inner)]
         if len(outside):
-            expected = f"numbers from 0 to {n_inner - 1}"
-            raise self.refuse(f"{prefix}indices", expected, f"{outside[0]}")
+            raise self.refuse("indices", f"numbers from 0 to {n_inner - 1}", f"{outside[0]}")
         return used, indptr
 
 

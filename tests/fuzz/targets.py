@@ -140,7 +140,7 @@ def dataset_labels(path: Path) -> None:
 
 
 def codecs() -> list[bytes]:
-    content = {"said": '{"m": 3}', "eta": sparse.csr_array(ETA), "tp": np.ones(3)}
+    content = {"said": '{"m": 3}', "tp": np.ones(3)}
     return [saved(npz.write, content), saved(npz.write, content, pack=True)]
 
 
@@ -148,7 +148,6 @@ def codecs() -> list[bytes]:
 def codec(path: Path) -> None:
     with npz.opened(path) as file:
         file.json("said")
-        use(file.csr("eta", kinds="f", shape=(None, 3), finite=True, low=0, high=1))
         file.array("tp", kinds="f", shape=(3,), finite=True, low=0)
 
 

@@ -70,7 +70,7 @@ def _stored_names(path: Path) -> tuple[str, ...]:
     if path.suffix.lower() != ".npz":
         return ("one array",)
     with npz.opened(path) as archive:
-        return archive.names
+        return tuple(archive.members)
 
 
 def _matrix(path: Path, titles: tuple[str, ...]) -> Any:
@@ -158,8 +158,8 @@ def write_folder(
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in (("X", dataset.X), ("y", dataset.y)):
-        key = "" if sparse.issparse(array) else name  # SciPy names the parts of a matrix itself
-        npz.write(folder / f"{name.upper()}.npz", {key: array}, pack=True)
+        content = npz.sparse_parts(array) if sparse.issparse(array) else {name: array}
+        npz.write(folder / f"{name.upper()}.npz", content, pack=True)
     meta: dict[str, Any] = {
         "name": dataset.name,
         "task": dataset.task,

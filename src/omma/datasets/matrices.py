@@ -204,13 +204,13 @@ def _from_npz(path: Path, member: str | None) -> Matrix:
             values: Any = archive.matrix()
         else:
             # The names of columns are not the content, unless there is nothing else.
-            arrays = sorted({*archive.names} - {NAMES}) or sorted(archive.names)
+            arrays = sorted({*archive.members} - {NAMES}) or sorted(archive.members)
             listed = ", ".join(arrays) or "none"
             if member is None and len(arrays) != 1:
                 raise ValueError(
                     f"{path} must hold one array, or be asked for one as {path}:NAME; {listed}"
                 )
-            if member is not None and member not in archive.names:
+            if member is not None and member not in archive:
                 hint = nearest(member, arrays) or f"; it has {listed}"
                 raise ValueError(f"{path} has no array {member!r}{hint}")
             values = archive.array(arrays[0] if member is None else member, kinds="fiubSU")
@@ -279,10 +279,10 @@ def write_matrix(
     # Other programs see the old file or the complete new one, never a part of it.
     with replacing(path) as file:
         if kind == ".npz":
-            more = {} if names is None else {NAMES: np.array(names, dtype=np.str_)}
-            # Without a name, the parts of a sparse matrix have the names that SciPy reads.
-            values_name = "" if sparse.issparse(matrix) else "values"
-            npz.write(file, {values_name: matrix, **more}, pack=True)
+            content = npz.sparse_parts(matrix) if sparse.issparse(matrix) else {"values": matrix}
+            if names is not None:
+                content[NAMES] = np.array(names, dtype=np.str_)
+            npz.write(file, content, pack=True)
         elif kind == ".npy":
             np.save(file, matrix, allow_pickle=False)
         elif kind == ".parquet":

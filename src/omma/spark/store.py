@@ -129,7 +129,7 @@ def _read(path: str, stored: bytes, batch: int) -> Saved:
                 raise ValueError(f"expected the format {FORMAT}, got {shown(content)}")
             if content.get("batch") != batch:
                 raise ValueError(f"expected batch {batch}, got {shown(content.get('batch'))}")
-            arrays = {name: archive.array(name) for name in archive.names if name != "content"}
+            arrays = {name: archive.array(name) for name in archive.members if name != "content"}
             # Before the first row there is no state.
             state = State.from_arrays(arrays) if arrays else None
             waiting = {int(number): latest for number, latest in content["waiting"].items()}
