@@ -172,24 +172,20 @@ class ParquetTable:
     def __init__(self, path: Path, ids_by: str, percent: bool) -> None:
         self.path, self.ids_by, self.percent = path, ids_by, percent
         self._told = partial(told, str(path), "is not a sound Parquet file", PYARROW_ERRORS)
+        parquet, most = _pyarrow("pyarrow.parquet", path), largest(path, TIMES) // 8
         with path.open("rb") as content, self._told():
-            file = self._file(content)
-            self._schema = file.schema_arrow
-            size = 8 * file.metadata.num_rows * len(self._schema.names)
-        # A small file can claim any number of rows: refuse it before memory is allocated.
-        if not 0 < size <= largest(path, TIMES):
-            most = largest(path, TIMES) // 8
-            raise ValueError(f"{path} must have from 1 to {most:,} cells, got {size // 8:,}")
-        self.names: tuple[str, ...] = tuple(self._schema.names)
+            file = parquet.ParquetFile(content, page_checksum_verification=True)
+            cells = file.metadata.num_rows * len(file.schema_arrow.names)
+            # A small file can claim any number of rows: refuse it before memory is allocated.
+            if not 0 < cells <= most:
+                raise ValueError(f"{path} must have from 1 to {most:,} cells, got {cells:,}")
+            self._table = file.read()
+        self.names: tuple[str, ...] = tuple(self._table.column_names)
         self.width = len(self.names)
-
-    def _file(self, content: BinaryIO) -> Any:
-        parquet = _pyarrow("pyarrow.parquet", self.path)
-        return parquet.ParquetFile(content, page_checksum_verification=True)
 
     def is_text(self, place: int) -> bool:
         """Whether a column holds words; categories are words."""
-        kind, types = self._schema.types[place], _pyarrow("pyarrow.types", self.path)
+        kind, types = self._table.schema.types[place], _pyarrow("pyarrow.types", self.path)
         return not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
     def read(
@@ -201,27 +197,22 @@ class ParquetTable:
         may_lack: bool = False,
     ) -> Columns:
         """Columns of numbers and columns of text, chosen by their places, as in ``CsvTable``."""
-        with self.path.open("rb") as content, self._told():
-            table = self._file(content).read()
-            columns = {place: table.column(place).to_numpy() for place in numbers}
-            # Columns of text, or of booleans of which some are null.
-            to_parse = [
-                place for place, column in columns.items() if column.dtype.kind not in "fiub"
-            ]
-            words = {
-                place: [
-                    "" if cell is None else str(cell) for cell in table.column(place).to_pylist()
-                ]
-                for place in (*texts, *to_parse)
-            }
+        n, columns = self._table.num_rows, []
         parse = partial(parse_cell, str(self.path), percent=self.percent, ids_by=self.ids_by)
-        for place in to_parse:
-            name, is_label = self.names[place], place in labels
-            cells = [parse(name, text, is_label=is_label) for text in words[place]]
-            columns[place] = np.array(cells)
-        n = table.num_rows
-        values = np.column_stack([columns[place] for place in numbers] or [np.empty((n, 0))])
-        return values, [words[place] for place in texts], range(1, n + 1)
+        with self._told():
+            for place in numbers:
+                column = self._table.column(place).to_numpy()
+                if column.dtype.kind not in "fiub":  # text, or booleans of which some are null
+                    name, is_label = self.names[place], place in labels
+                    cells = self._texts(place)
+                    column = np.array([parse(name, cell, is_label=is_label) for cell in cells])
+                columns.append(column)
+            words = [self._texts(place) for place in texts]
+        return np.column_stack(columns or [np.empty((n, 0))]), words, range(1, n + 1)
+
+    def _texts(self, place: int) -> list[str]:
+        cells = self._table.column(place).to_pylist()
+        return ["" if cell is None else str(cell) for cell in cells]
 
 
 Table = CsvTable | ParquetTable
