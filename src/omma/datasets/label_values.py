@@ -89,7 +89,7 @@ def paired_labels(
     chosen = probabilities if place is None else probabilities.columns([place])
     n, n_labelled = probabilities.values.shape[0], truth.values.shape[0]
     if truth.width == 1:  # one label, or class ids
-        values = _class_values(probabilities, chosen, truth, positive, notes)
+        values = _class_values(chosen, truth, positive, notes)
         truth = replace(truth, values=np.ravel(dense(values)))
     elif truth.names and chosen.names and len(chosen.names) == 1 and chosen.names[0] in truth.names:
         # The file has several labels, and only one of them has probabilities.
@@ -112,36 +112,23 @@ def paired_labels(
     return truth.values
 
 
-def _class_values(
-    probabilities: Matrix, chosen: Matrix, truth: Matrix, positive: str | None, notes: list[str]
-) -> Any:
+def _class_values(chosen: Matrix, truth: Matrix, positive: str | None, notes: list[str]) -> Any:
     """One column of classes or of one label as numbers: class ids, or 0 and 1; NaN if missing."""
-    names, m = probabilities.names, chosen.width
-    is_words = truth.values.dtype.kind in "OU"
-    if not is_words and positive is None and (m == 1 or names is None):
+    m, kind = chosen.width, truth.values.dtype.kind
+    if kind not in "OU" and positive is None and (m == 1 or chosen.names is None):
         return truth.values
-    # Many rows have few classes: each class is interpreted once.
-    flat = np.ravel(dense(truth.values))
-    if is_words:
-        places = {word: place for place, word in enumerate(dict.fromkeys(flat.tolist()))}
-        words = list(places)
-        inverse = np.array([places[word] for word in flat.tolist()])
+    cells = np.ravel(dense(truth.values)).tolist()
+    # The class 3.0 is called 3; 15 digits tell all class ids apart.
+    words = [f"{cell:.15g}" for cell in cells] if kind == "f" else list(map(str, cells))
+    # Missing classes may be written in several ways.
+    classes = [word for word in dict.fromkeys(words) if not is_missing(word)]
+    if m > 1:
+        if positive is not None:
+            raise ValueError(f"positive={positive!r} needs one column of probabilities, got {m}")
+        numbers = _class_ids(chosen, truth, words, classes, notes)
+    elif positive is None and are_truths(classes):
+        numbers = {word: to_label(word) for word in classes}
     else:
-        distinct, inverse = np.unique(flat, return_inverse=True)
-        # The class 3.0 is called 3.
-        words = [f"{value:g}" if distinct.dtype.kind == "f" else str(value) for value in distinct]
-    # Missing classes may be written in several ways; a class may be called as one of them.
-    classes = [word for word in words if not is_missing(word)]
-    titles: Names = ()  # what the columns of probabilities are called, where classes are too
-    if positive is None and m > 1 and names is not None:
-        titles = bare(names, {word for word in words if word in names or not is_missing(word)})
-        if not is_words and not {*classes} <= {*titles}:
-            return truth.values  # class ids
-        if is_words and not {*classes} & {*titles}:  # they may be yes and no
-            titles = ()
-    if not titles and positive is None and are_truths(classes):
-        numbers = {word: to_label(word) for word in words}
-    elif m == 1:
         positive = positive or _positive_class(truth.path, chosen, classes)
         if positive not in classes:
             hint = nearest(positive, classes) or f"; it has {some_names(classes)}"
@@ -149,31 +136,42 @@ def _class_values(
                 f"{truth.path} must hold {positive!r} in some rows, got it in none{hint}"
             )
         numbers = {word: float(word == positive) for word in classes}
-    else:
-        if positive is not None:
-            raise ValueError(f"positive={positive!r} needs one column of probabilities, got {m}")
-        if names is None:
-            if len(classes) != m:
-                raise ValueError(
-                    f"{truth.path} has {len(classes)} classes, and there are {m} columns of "
-                    "probabilities without names: name the columns, or write class ids from 0"
-                )
-            titles = tuple(sorted(classes))  # as scikit-learn orders the columns of predict_proba
-            notes.append(
-                "The columns have no names: classes were taken in sorted order, "
-                f"{some_names(titles)}."
+    return np.array([numbers.get(word, np.nan) for word in words])
+
+
+def _class_ids(
+    chosen: Matrix, truth: Matrix, words: list[str], classes: list[str], notes: list[str]
+) -> dict[str, float]:
+    """The number of each class: the place of its column of probabilities, or the class itself."""
+    titles: Names = ()  # what the columns of probabilities are called, where classes are too
+    if chosen.names is not None:
+        # A class may be called as a missing value, such as NA.
+        titles = bare(chosen.names, {*classes} | ({*words} & {*chosen.names}))
+    named = {*classes} & {*titles}
+    # If no column has the name of a word, words may be yes and no; numbers that are no names of
+    # columns are class ids.
+    is_named = bool(named) if truth.values.dtype.kind in "OU" else len(named) == len(classes)
+    if not is_named and are_truths(classes):
+        return {word: to_label(word) for word in classes}
+    if not titles:
+        if len(classes) != chosen.width:
+            raise ValueError(
+                f"{truth.path} has {len(classes)} classes, and there are {chosen.width} columns of "
+                "probabilities without names: name the columns, or write class ids from 0"
             )
-        titles = titles or names or ()
-        numbers = {title: float(place) for place, title in enumerate(titles)}
-        for number, word in enumerate(words):
-            if word not in numbers and not is_missing(word):
-                row = int(np.argmax(inverse == number))
-                hint = nearest(word, numbers) or f"; these are {some_names(titles)}"
-                raise ValueError(
-                    f"{truth.where(row)}: expected the name of a column of the probabilities, got "
-                    f"{shown(word)}{hint}"
-                )
-    return np.array([numbers.get(word, np.nan) for word in words])[inverse]
+        titles = tuple(sorted(classes))  # as scikit-learn orders the columns of predict_proba
+        notes.append(
+            f"The columns have no names: classes were taken in sorted order, {some_names(titles)}."
+        )
+    numbers = {title: float(place) for place, title in enumerate(titles)}
+    for row, word in enumerate(words):
+        if word not in numbers and not is_missing(word):
+            hint = nearest(word, numbers) or f"; these are {some_names(titles)}"
+            raise ValueError(
+                f"{truth.where(row)}: expected the name of a column of the probabilities, got "
+                f"{shown(word)}{hint}"
+            )
+    return numbers
 
 
 def are_truths(classes: Collection[str]) -> bool:
