@@ -97,23 +97,18 @@ def _codes(values: Sequence[str]) -> dict[str, float]:
 
 def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence[Attribute]) -> Any:
     """All columns as numbers: a CSR matrix if some row is sparse, else an array."""
-    width = len(attributes)
-    expected = f"{{column value, …}} with columns from 0 to {width - 1} and values as declared"
-    rows, is_sparse, columns = SparseRows(), False, list(range(width))
+    rows, is_sparse, columns = SparseRows(), False, range(len(attributes))
     for number, text in lines:
         if not text.startswith("{"):
             rows.add(columns, _dense_row(path, number, text, attributes))
             continue
         if not is_sparse:
             _check_zeros(path, attributes)
-        is_sparse = True
-        pairs, values = _sparse_row(text, attributes)
-        if math.isnan(sum(values)):
-            raise wrong(path, number, expected, text)
-        rows.add(pairs, values)
+            is_sparse = True
+        rows.add(*_sparse_row(path, number, text, attributes))
     if not is_sparse:
-        return np.array(rows.values).reshape(len(rows), width)
-    matrix = rows.matrix(width)
+        return np.array(rows.values).reshape(len(rows), len(attributes))
+    matrix = rows.matrix(len(attributes))
     matrix.eliminate_zeros()  # dense rows among the sparse ones store all their cells
     return matrix
 
@@ -133,15 +128,19 @@ def _dense_row(path: Path, number: int, text: str, attributes: Sequence[Attribut
     return values
 
 
-def _sparse_row(text: str, attributes: Sequence[Attribute]) -> tuple[list[int], list[float]]:
-    """Columns and numbers of a sparse row; NaN if the row is not made of valid pairs."""
-    inside = text[1:-1].strip()
-    pairs = PAIR.findall(inside)
-    columns = [int(column) for column, _ in pairs]
-    if not text.endswith("}") or PAIR.sub("", inside) or max(columns, default=0) >= len(attributes):
-        return [], [math.nan]
-    cells = [attributes[int(column)].number(unquoted(cell)) for column, cell in pairs]
-    return columns, cells
+def _sparse_row(
+    path: Path, number: int, text: str, attributes: Sequence[Attribute]
+) -> tuple[list[int], list[float]]:
+    """Columns and numbers of a sparse row."""
+    last, inside = len(attributes) - 1, text[1:-1].strip()
+    pairs = [(int(column), unquoted(cell)) for column, cell in PAIR.findall(inside)]
+    columns = [column for column, _ in pairs]
+    if text.endswith("}") and not PAIR.sub("", inside) and max(columns, default=0) <= last:
+        values = [attributes[column].number(cell) for column, cell in pairs]
+        if not math.isnan(sum(values)):
+            return columns, values
+    expected = f"{{column value, …}} with columns from 0 to {last} and values as declared"
+    raise wrong(path, number, expected, text)
 
 
 def _check_zeros(path: Path, attributes: Sequence[Attribute]) -> None:
@@ -218,8 +217,12 @@ def read_arff(
         elif own != attributes:
             raise ValueError(f"{file}: expected the attributes of {paths[0]}, got others")
         tables.append(read_rows(file, lines, attributes))
-    columns = _label_columns(paths[0], attributes, meka if labels is None else labels)
-    if columns is None:
+    label_columns = _label_columns(paths[0], attributes, meka if labels is None else labels)
+    columns = [len(attributes) - 1] if label_columns is None else label_columns
+    others = np.setdiff1d(np.arange(len(attributes)), columns)
+    features = [table[:, others] for table in tables]
+    targets: list[Any] = [table[:, columns] for table in tables]
+    if label_columns is None:
         name_of_class, codes = attributes[-1]
         if codes is None:
             raise ValueError(
@@ -228,19 +231,13 @@ def read_arff(
             )
         # Columns were converted to float32, and so must be the codes.
         classes = {float(np.float32(code)): value for value, code in codes.items()}
-        features = [table[:, :-1] for table in tables]
-        targets: list[Any] = [
-            [classes[code] for code in dense(table[:, [-1]]).ravel().tolist()] for table in tables
-        ]
+        targets = [[classes[code] for code in dense(part).ravel().tolist()] for part in targets]
         return assemble(paths[0], features, targets, name=name, labels=[*codes], task=task)
-    others = np.setdiff1d(np.arange(len(attributes)), columns)
-    features, targets = [table[:, others] for table in tables], []
-    for file, table in zip(paths, tables, strict=True):
-        target = sparse.csr_array(table[:, columns])
-        wrong = target.data[(target.data != 0) & (target.data != 1)]
-        if len(wrong):
-            raise ValueError(f"{file}: expected labels to be 0 or 1, got {wrong[0]:g}")
-        targets.append(target)
+    targets = list(map(sparse.csr_array, targets))
+    for file, target in zip(paths, targets, strict=True):
+        odd = target.data[(target.data != 0) & (target.data != 1)]
+        if len(odd):
+            raise ValueError(f"{file}: expected labels to be 0 or 1, got {odd[0]:g}")
     names = [attributes[j].name for j in columns]
     return assemble(paths[0], features, targets, name=name, labels=names)
 
