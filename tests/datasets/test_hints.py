@@ -85,6 +85,13 @@ def test_names_of_columns_are_shown_on_one_line_and_shortened(written, options):
     assert "it has sp ort, bbb" in sentence
 
 
+@pytest.mark.parametrize("head", ["", "index"])
+def test_hints_name_the_parameter_of_the_reader(written, head):
+    written(numbered=f"{head},a\n0,0.5\n")
+    assert f"pass id='{head}'" in refusal(read_scored, "numbered.csv")
+    assert f"pass id_column='{head}'" in refusal(read_matrix, "numbered.csv")
+
+
 def test_ids_twice(written):
     written(eta="id,a,a\nx,0.5,0.1\n", y="id,a,b\nx,0,1\n", words="id,id\nx,a\n")
     assert "distinct names, got 'a' twice" in refusal(read_scored, "eta.csv", "y.csv", id="id")

@@ -209,28 +209,28 @@ class CsvLines:
             options.label,
             needs_labels=False,
         )
-        self._id, self._y = roles.id, roles.labels
-        if self.n_labels not in (None, len(roles.names)):
+        self._id, self._y = roles.id, [*roles.labels]
+        labels, columns = tuple(roles.eta.values()), [*roles.eta]
+        if self.n_labels not in (None, len(labels)):
             raise ValueError(
                 f"expected {self.n_labels} columns of probabilities (--n-labels), got "
-                f"{len(roles.names)}: {shown(roles.names)}"
+                f"{len(labels)}: {shown(labels)}"
             )
-        places = self._chosen_places(roles.names)
-        self._eta = [roles.eta[place] for place in places]
-        self.names = tuple(roles.names[place] for place in places)
+        places = self._chosen_places(labels)
+        self._eta = [columns[place] for place in places]
+        self.names = tuple(labels[place] for place in places)
         # A column y_NAME has the labels of NAME; any other single column has classes.
-        is_marked = not options.label and roles.label_names != tuple(
-            names[place] for place in roles.labels
-        )
-        if len(roles.labels) == 1 and not is_marked and roles.label_names != roles.names:
+        label_names = tuple(roles.labels.values())
+        is_marked = not options.label and label_names != tuple(names[place] for place in self._y)
+        if len(label_names) == 1 and not is_marked and label_names != labels:
             # One column of classes, which have the names of the columns of probabilities, with or
             # without their common prefix. For a single label, they say whether it is true.
             is_one_label = len(places) == 1
-            for classes in (without_prefix(roles.names), roles.names):
+            for classes in (without_prefix(labels), labels):
                 for place, name in enumerate(classes):
                     self._classes[name] = np.array([place == places[0]]) if is_one_label else place
-        elif roles.labels:
-            self._y = self._paired_labels(roles.names, roles.label_names, places)
+        elif label_names:
+            self._y = self._paired_labels(labels, label_names, places)
         self._titles = [shown(name) for name in names]
 
     def _paired_labels(self, names: Names, labels: Names, places: list[int]) -> list[int]:

@@ -1,10 +1,13 @@
 """Roles of columns: which of them hold ids, probabilities and labels, as their names tell."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Sequence
 from itertools import product, takewhile
 from typing import NamedTuple
 
 from omma._validate import nearest, repeated, shown
+from omma.datasets.tables import Table
 
 Names = tuple[str, ...]
 
@@ -17,13 +20,11 @@ LONGEST = 200  # characters of this list
 
 
 class Roles(NamedTuple):
-    """Places of the columns of a table, and the names of the labels."""
+    """Places of the columns of a table; those of probabilities and labels have a label's name."""
 
     id: int | None
-    eta: list[int]
-    names: Names
-    labels: list[int]
-    label_names: Names
+    eta: dict[int, str]
+    labels: dict[int, str]
 
 
 def find_roles(
@@ -38,7 +39,7 @@ def find_roles(
     """Find the role of each column in a table of probabilities and labels.
 
     >>> find_roles("scored.csv", ("id", "sport", "y_sport"), None)
-    Roles(id=0, eta=[1], names=('sport',), labels=[2], label_names=('sport',))
+    Roles(id=0, eta={1: 'sport'}, labels={2: 'sport'})
     """
     twice = repeated(names)
     if twice is not None:
@@ -74,49 +75,49 @@ def find_roles(
     both = [names[place] for place in sorted({*eta} & {*labels})]
     if both:
         raise ValueError(f"{path}: {both[0]!r} cannot be a probability and a label")
-    return Roles(id_place, [*eta], tuple(eta.values()), [*labels], tuple(labels.values()))
+    return Roles(id_place, eta, labels)
 
 
 def matrix_roles(
-    path: str,
-    names: Names | None,
-    width: int,
+    table: Table,
     id_column: str | None,
     chosen: Sequence[str] = (),
     parameter: str = "probability",
 ) -> Roles:
-    """Find the roles in a table of only probabilities or only labels: all columns but the ids.
+    r"""Find the roles in a table of only probabilities or only labels: all columns but the ids.
 
-    >>> matrix_roles("eta.csv", ("id", "p_red", "p_blue"), 3, "id", ["p_"])
-    Roles(id=0, eta=[1, 2], names=('red', 'blue'), labels=[], label_names=())
+    >>> from pathlib import Path
+    >>> from omma.datasets.tables import named_table
+    >>> _ = Path("eta.csv").write_text("id,p_red,p_blue\n7,0.5,0.25\n")
+    >>> matrix_roles(named_table(Path("eta.csv")), "id", ["p_"])
+    Roles(id=0, eta={1: 'red', 2: 'blue'}, labels={})
     """
-    titles = names or tuple(map(str, range(width)))
+    path, names = str(table.path), table.names
+    titles = names or tuple(map(str, range(table.width)))
     id_place = titles.index(id_column) if names and id_column in names else None
-    if names is not None and not chosen:
-        check_names(path, names, id_column)
-    columns = {place: title for place, title in enumerate(titles) if place != id_place}
     if chosen:
         columns = find_columns(path, titles, chosen, parameter)
-    places, column_names = [*columns], tuple(columns.values()) if names else ()
-    if parameter == "label":
-        return Roles(id_place, [], (), places, column_names)
-    return Roles(id_place, places, column_names, [], ())
+    else:
+        if names is not None:
+            check_names(path, names, id_column, table.ids_by)
+        columns = {place: title for place, title in enumerate(titles) if place != id_place}
+    return Roles(id_place, {}, columns) if parameter == "label" else Roles(id_place, columns, {})
 
 
-def check_names(path: str, names: Names, id_column: str | None) -> None:
+def check_names(path: str, names: Names, id_column: str | None, ids_by: str) -> None:
     """Refuse a missing column of ids, names that occur twice, and a first column like ids."""
     if id_column is not None:
         if id_column not in names:
-            raise no_column(path, names, id_column, "id_column")
+            raise no_column(path, names, id_column, ids_by)
     elif not names[0] and len(names) > 1:  # the index of a pandas frame
         raise ValueError(
             f"{path}, line 1: expected labels only, got the unnamed first column, which seems to "
-            "number rows (write the CSV with index=False, or pass id_column='')"
+            f"number rows (write the CSV with index=False, or pass {ids_by}='')"
         )
     elif names[0].lower() in ID_NAMES and len(names) > 1:
         raise ValueError(
             f"{path}, line 1: expected labels only, got the column {names[0]!r}, which seems to "
-            f"name rows: pass id_column={names[0]!r}, or leave it out"
+            f"name rows: pass {ids_by}={names[0]!r}, or leave it out"
         )
     twice = repeated(names)
     if twice is not None:

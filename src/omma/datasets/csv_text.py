@@ -186,7 +186,7 @@ def parse_cell(
     separator: str | None = ",",
     is_label: bool = False,
     percent: bool = False,
-    ids_by: str | None = None,
+    ids_by: str = "",
 ) -> float:
     """The number in a cell; the error names the column, by name or place, and gives a hint.
 
@@ -198,7 +198,7 @@ def parse_cell(
     except ValueError as error:
         title = f"the column {shown(column)}" if isinstance(column, str) else f"column {column + 1}"
         hint = meant(text)
-        if not hint and isinstance(column, str) and ids_by is not None:
+        if not hint and isinstance(column, str) and ids_by:
             hint = f"; if it names rows, pass {ids_by}={shown(column)}"
         got = f"{shown(text)}{hint}" if text else "nothing"
         raise ValueError(f"{where}: expected a number in {title}, got {got}") from error

@@ -144,8 +144,7 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
             raise ValueError(
                 f"{file}, line 1: expected names of columns, {id_column!r} among them, got none"
             )
-        roles = matrix_roles(str(file), table.names, table.width, id_column)
-        return read_roles(table, roles)[0]
+        return read_roles(table, matrix_roles(table, id_column))[0]
     if id_column is not None:
         raise ValueError(f"{file} has no columns with names, so none of them is {id_column!r}")
     matrix = read_array(file, member)
@@ -159,23 +158,25 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
 
 def read_roles(table: Table, roles: Roles) -> tuple[Matrix, Matrix]:
     """Probabilities and labels of a table; a single column of labels may be of words."""
-    is_words = len(roles.labels) == 1 and table.is_text(roles.labels[0])
     id_places = [] if roles.id is None else [roles.id]
+    eta_places, label_places = [*roles.eta], [*roles.labels]
+    is_words = len(label_places) == 1 and table.is_text(label_places[0])
     # A row without probabilities may have the labels of an earlier row with the same id.
-    may_lack = bool(id_places and roles.eta and roles.labels)
-    labels = [] if is_words else roles.labels
-    texts = [*id_places, *roles.labels] if is_words else id_places
-    numbers, words, lines = table.read([*roles.eta, *labels], texts, labels, may_lack=may_lack)
+    may_lack = bool(id_places and eta_places and label_places)
+    labels = [] if is_words else label_places
+    texts = [*id_places, *label_places] if is_words else id_places
+    numbers, words, lines = table.read([*eta_places, *labels], texts, labels, may_lack=may_lack)
     if not len(lines):
         raise ValueError(f"{table.path} must have rows of numbers, got none")
     # Both were read in one pass over the file.
-    eta, y = np.split(numbers, [len(roles.eta)], axis=1)
+    eta, y = np.split(numbers, [len(eta_places)], axis=1)
     values = np.array(words[-1], dtype=object) if is_words else np.ascontiguousarray(y)
     ids = tuple(words[0]) if id_places else None
-    path = str(table.path)
+    path, is_named = str(table.path), table.names is not None
+    names, label_names = tuple(roles.eta.values()), tuple(roles.labels.values())
     return (
-        Matrix(np.ascontiguousarray(eta), roles.names or None, ids, path, lines),
-        Matrix(values, roles.label_names or None, ids, path, lines),
+        Matrix(np.ascontiguousarray(eta), names if is_named else None, ids, path, lines),
+        Matrix(values, label_names if is_named else None, ids, path, lines),
     )
 
 
@@ -191,7 +192,7 @@ def read_array(path: Path, member: str | None) -> Matrix:
     if svmlight.is_sized(lines):
         return Matrix(svmlight.read_sized(path, lines), path=str(path))
     table = CsvTable(path, lines, default=None)
-    return read_roles(table, Roles(None, [*range(table.width)], table.names or (), [], ()))[0]
+    return read_roles(table, Roles(None, dict(enumerate(table.first)), {}))[0]
 
 
 def _from_npz(path: Path, member: str | None) -> Matrix:

@@ -254,7 +254,7 @@ def _read_columns(
     if id_column is not None and names.count(id_column) > 1:
         raise ValueError(f"{path}, line 1: expected distinct names, got {id_column!r} twice")
     id_column = id_column if id_column in names else None  # a file need not have ids
-    roles = matrix_roles(path, table.names, table.width, id_column, chosen, parameter)
+    roles = matrix_roles(table, id_column, chosen, parameter)
     matrix = read_roles(table, roles)[is_label]
     is_words = matrix.values.dtype.kind == "O"
     if names and table.width == 1 and is_words and ending(Path(path)) in SEPARATORS:

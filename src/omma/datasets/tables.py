@@ -53,7 +53,7 @@ class CsvTable:
         separator: str | None = None,
         default: str | None = ",",
         header: bool | None = None,
-        ids_by: str | None = None,
+        ids_by: str = "",
         percent: bool = False,
     ) -> None:
         self.path, self.lines, self.ids_by, self.percent = path, lines, ids_by, percent
