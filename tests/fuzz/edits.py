@@ -183,7 +183,7 @@ def event(data: bytes, pick: Pick) -> bytes:
     """An edit of the JSON of a journal's event."""
     try:
         text, *records = codec.split(data)
-    except ValueError:  # the header, or what another edit has left
+    except ValueError:  # the snapshot, or what another edit has left
         return json_text(data, pick)
     return codec.join([json_text(text, pick), *records])
 
@@ -204,10 +204,10 @@ def log(data: bytes, pick: Pick) -> bytes:
     elif kind == 1:
         del contents[at]
     elif kind == 2:
-        contents[at] = event(contents[at], pick)
+        contents[at] = event(contents[at], pick) if at else archive(contents[at], pick)
     else:
         contents[at] = blind(contents[at], pick)
-    header, *events = contents or [b""]
-    edited = framing.framed(header, 0)
+    snapshot, *events = contents or [b""]
+    edited = framing.framed(snapshot, 0)
     salt = framing.HEAD.unpack_from(edited)[1]
-    return edited + b"".join(framing.framed(one, i, salt) for i, one in enumerate(events))
+    return edited + b"".join(framing.framed(one, i, salt) for i, one in enumerate(events, 1))

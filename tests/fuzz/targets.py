@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from scipy import sparse
@@ -184,11 +183,6 @@ def learner(path: Path) -> None:
     serve(omma.OnlineClassifier.load(path))
 
 
-def named_alike(feedback: str) -> Any:
-    """Any log of a policy goes with its snapshot: whether they belong is tried elsewhere."""
-    return mock.patch("secrets.token_hex", return_value=f"fuzz-{feedback}")
-
-
 def logs() -> list[bytes]:
     import tempfile
 
@@ -196,7 +190,7 @@ def logs() -> list[bytes]:
     for feedback in ("labels", "estimates"):
         with tempfile.TemporaryDirectory() as folder:
             one = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback=feedback), 3)
-            with named_alike(feedback), omma.Journal(folder, one):
+            with omma.Journal(folder, one):
                 one.predict(sparse.csr_array(ETA), ids=["x", "y", 7])
                 one.predict(ETA, ids=["u", "v", 8])
                 one.update(Y[:2], ids=["y", "v"])
@@ -210,13 +204,9 @@ def logs() -> list[bytes]:
 def journal(path: Path) -> None:
     import warnings
 
-    feedback = "estimates" if b'"fuzz-estimates"' in path.read_bytes()[:500] else "labels"
-    home = path.with_name(f"journal-{feedback}")
-    if not home.exists():
-        one = omma.OnlineClassifier(omma.OMMA("macro_f1", feedback=feedback), 3)
-        with named_alike(feedback):
-            omma.Journal(home, one).close()
-    for old in [*home.glob("log-*"), *home.glob("unfinished-*")]:
+    home = path.with_name("journal")
+    home.mkdir(exist_ok=True)
+    for old in home.glob("*-*"):
         old.unlink()
     shutil.copy(path, home / "log-0")
     with warnings.catch_warnings():

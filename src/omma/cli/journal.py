@@ -43,13 +43,13 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
             if salvage is None:
                 raise
             # All records before the damage are sound.
-            learner = Follower(folder, before=damage).look()
+            learner = Follower(folder, stop=damage.byte).look()
             omma.Journal(salvage, learner).close()
             click.echo(f"{salvage} has {content_of(learner)}.")
             click.echo(_left_out(damage.path, damage.byte))
             return
         click.echo(f"{folder} is sound: {content_of(learner)}.")
-        unfinished = b"" if follower.reader is None else follower.reader.unfinished()
+        unfinished = follower.reader.unfinished()
         if unfinished:
             click.echo(
                 f"It ends in an unfinished record of {len(unfinished):,} bytes, which is moved to "
@@ -61,14 +61,9 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
 
 def _left_out(path: Path, byte: int) -> str:
     """A sentence on what is lost of a file that is damaged at a byte."""
-    from omma.online.journal import DamagedError, Reader
+    from omma.online.journal import Reader
 
-    if not path.exists():
-        return f"{path} is missing, and whatever it had."
-    try:
-        # Records behind the damage can be read, but not applied: those between are lost.
-        sound = sum(1 for _ in Reader(path).sound_behind(byte - 1))
-    except DamagedError:  # without the header, records cannot be told from noise
-        sound = 0
+    # Records behind the damage can be read, but not applied: those between are lost.
+    sound = sum(1 for _ in Reader(path).sound_behind(byte - 1))
     size = path.stat().st_size - byte
     return f"Left out: {path} from byte {byte:,} on, {size:,} bytes with {sound:,} sound records."

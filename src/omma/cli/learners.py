@@ -138,7 +138,7 @@ class LearnerKeeper:
             raise click.UsageError("--save-every needs --state.")
         self.resumes = state is not None and state.is_file()
         if journal is not None:
-            self.resumes = journal.is_dir() and any(journal.glob("snapshot-*.npz"))
+            self.resumes = journal.is_dir() and any(journal.glob("log-*[0-9]"))
         elif was_written("sync"):
             raise click.UsageError("--sync needs --journal.")
         # A resumed learner brings its policy: without --metric there is none to apply options to.

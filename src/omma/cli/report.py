@@ -50,8 +50,8 @@ def command(places: tuple[Path, ...], form: str, output: Path | None) -> None:
     Examples:
         omma report journal --output journal.html
     """  # noqa: D301
-    # A folder without snapshots may be records of the study.
-    journals = [place for place in places if any(place.glob("snapshot-*.npz"))]
+    # A folder without logs may be records of the study.
+    journals = [place for place in places if any(place.glob("log-*[0-9]"))]
     if len(places) != 1 or not journals or form != "html":
         raise click.UsageError(MOVED)
     with work():

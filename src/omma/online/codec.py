@@ -272,13 +272,8 @@ FORMAT = "omma-learner-3"
 KIND = "omma learner"
 
 
-def write(
-    path: str | Path | BinaryIO, learner: OnlineClassifier, journal: dict[str, Any] | None = None
-) -> None:
-    """Write a learner to a file, whole or not at all.
-
-    ``journal`` is the header of the log that continues from this snapshot.
-    """
+def write(path: str | Path | BinaryIO, learner: OnlineClassifier) -> None:
+    """Write a learner to a file, whole or not at all."""
     metric, waiting, last = learner.metric, learner.waiting, learner._last
     content = {
         "format": FORMAT,
@@ -292,7 +287,6 @@ def write(
         "max_age": waiting.max_age,
         "max_seconds": waiting.max_seconds,
         "refused": learner._refused,
-        "journal": journal,
     }
     # Members of the archive are named by their group: state_cells, waiting_ids, …
     groups = {"state": learner.state.arrays(), "waiting": waiting.arrays()}
@@ -310,24 +304,27 @@ def write(
 
 
 def read(
-    cls: type[OnlineClassifier], path: str | Path, metric: Metric | None
-) -> tuple[OnlineClassifier, Any]:
+    cls: type[OnlineClassifier],
+    path: str | Path,
+    metric: Metric | None,
+    content: bytes | None = None,
+) -> OnlineClassifier:
     """Read what ``write`` wrote; nothing in the file is run, and no more of it read than fits.
 
-    With the learner comes what ``journal`` was.
+    ``content`` is what was written, if it is only a part of the file.
     """
     if Path(path).is_dir():
         raise ValueError(f"{path} is not a sound {KIND}: it is a folder")
-    with npz.opened(path, KIND) as archive:
+    with npz.opened(path, KIND, content) as archive:
         try:
-            content = archive.json("content")
+            options = archive.json("content")
         except ValueError as error:
             raise ValueError(f"{path} is not an {KIND}: {error}") from error
-        form = content.get("format") if isinstance(content, dict) else content
+        form = options.get("format") if isinstance(options, dict) else options
         if form != FORMAT:
             raise ValueError(f"{path} is not an {KIND} of the format {FORMAT}, got {shown(form)}")
         with npz.told(str(path), f"is not a whole {KIND}", SPOILED):
-            return _learner(cls, archive, content, metric), content["journal"]
+            return _learner(cls, archive, options, metric)
 
 
 def _learner(

@@ -1,12 +1,13 @@
 """A learner whose decisions and labels survive the end of its process.
 
-A journal is a folder with a snapshot of the learner and a log of all calls since. The log is a file
-of numbered records that only grows; whatever kills its writer, whole records stay.
+A journal is a folder with a log: a file of numbered records that only grows. The first record is a
+snapshot of the learner, the others are all calls since. Whatever kills the writer of a log, whole
+records stay. Now and then a new log begins with a new snapshot, and the old one is removed.
 
 A record is a mark, a checksum, the length of its content, its number, and its content. The checksum
-covers all that follows it. The first record is the header, in JSON. Its checksum seeds those of all
-others, so records of another log do not fit. Each record is written by one call of the system, and
-``sync`` brings it to the disk.
+covers all that follows it. That of the snapshot seeds those of all others, and the number of the
+first snapshot is drawn at random, so records of another log do not fit. Each call is written by one
+call of the system, and ``sync`` brings it to the disk.
 
 Only the last record can be unfinished. Any other bytes that are no whole record, and a record with
 an unexpected number, are damage: ``DamagedError`` says at which byte.
@@ -14,7 +15,7 @@ an unexpected number, are damage: ``DamagedError`` says at which byte.
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import re
 import secrets
@@ -27,21 +28,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from omma._atomic import replacing, sync_folder
-from omma._json import parse_json
 from omma._lock import InUseError, locked, locked_folder
 from omma._validate import check_positive_int, shown
 from omma.metrics import Metric
 from omma.online import codec
 from omma.online.learner import OnlineClassifier
 
-FORMAT = "omma-journal-3"
-SNAPSHOT = re.compile(r"snapshot-(\d{1,18})\.npz")
 LOG = re.compile(r"log-(\d{1,18})")
-TRIES = 10  # snapshots that may be replaced by newer ones while they are read
+TRIES = 10  # logs that may be replaced by newer ones while they are read
 
-MARK = b"\xf7omj"  # no text has the first byte in UTF-8
-HEAD = struct.Struct("<4sIIQ")  # mark, checksum, length, number
-LONGEST = 1 << 30  # bytes of a record
+MARK = b"\xf7om4"  # with the version of the format; no text has the first byte in UTF-8
+HEAD = struct.Struct("<4sIQQ")  # mark, checksum, length, number
 
 
 # Logs
@@ -68,22 +65,23 @@ class Record(NamedTuple):
 
 def framed(content: bytes, number: int, salt: int = 0) -> bytes:
     """A record as the file has it."""
-    if len(content) > LONGEST:
-        raise ValueError(f"a record must have at most {LONGEST:,} bytes, got {len(content):,}")
     covered = HEAD.pack(MARK, 0, len(content), number)[8:] + content
     return MARK + zlib.crc32(covered, salt).to_bytes(4, "little") + covered
 
 
-def begin_log(path: Path, header: dict[str, Any]) -> None:
-    """Write a log with a header and no events, whole or not at all."""
+def begin_log(path: Path, learner: OnlineClassifier, number: int) -> None:
+    """Write a log with a snapshot and no calls, whole or not at all."""
+    snapshot = io.BytesIO()
+    codec.write(snapshot, learner)
     with replacing(path) as file:
-        file.write(framed(json.dumps(header).encode(), 0))
+        file.write(framed(snapshot.getvalue(), number))
 
 
 class Reader:
     """Reads the whole records of a log; asked again, it continues with new ones.
 
-    ``end`` is the byte after the last event that was read, ``number`` the number of the next one.
+    ``snapshot`` is the content of the first record, and ``first`` the number of the second. ``end``
+    is the byte after the last record that was read, ``number`` the number of the next one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,16 +89,14 @@ class Reader:
         self.salt = 0
         with path.open("rb") as file:
             record = self._record(file, 0)
-            if record is None or record.number != 0:
-                raise DamagedError(path, 0, "it has no whole header")
+            if record is None:
+                reason = "it does not begin with a whole snapshot, as logs of this version do"
+                raise DamagedError(path, 0, reason)
             self._last = self._head(file, 0)
-        try:
-            self.header = parse_json(f"the header of {path}", record.content)
-            first = check_positive_int("its header", "first", self.header["first"], least=0)
-        except codec.SPOILED as error:
-            raise DamagedError(path, 0, f"its header cannot be read: {error}") from error
-        self.end, self.number = record.end, int(first)
-        # The checksum of the header seeds all others.
+        self.snapshot = record.content
+        self.end, self.number = record.end, record.number + 1
+        self.first = self.number
+        # The checksum of the snapshot seeds all others.
         self.salt = HEAD.unpack(self._last[1])[1]
 
     def events(self, stop: int | None = None) -> Iterator[tuple[bytes, int]]:
@@ -160,7 +156,7 @@ class Reader:
             return None
         mark, checksum, length, number = HEAD.unpack(head)
         left = os.fstat(file.fileno()).st_size - place - len(head)
-        if mark != MARK or length > min(LONGEST, left):
+        if mark != MARK or length > left:
             return None
         content = file.read(length)
         # Its writer may have removed it while it was read: then less of it is there.
@@ -234,46 +230,23 @@ class Log:
 # Folders
 
 
-def snapshot_path(folder: Path, generation: int) -> Path:
-    """The path of a snapshot."""
-    return folder / f"snapshot-{generation}.npz"
-
-
 def log_path(folder: Path, generation: int) -> Path:
-    """The path of the log that continues from a snapshot."""
+    """The path of a log."""
     return folder / f"log-{generation}"
 
 
-def numbered(folder: Path, pattern: re.Pattern[str]) -> dict[int, Path]:
-    """The snapshots or the logs in a folder by their number; none if there is no folder."""
+def logs(folder: Path) -> dict[int, Path]:
+    """The logs in a folder by their number; none if there is no folder."""
     paths = list(folder.iterdir()) if folder.is_dir() else []
-    matches = [(pattern.fullmatch(path.name), path) for path in paths]
+    matches = [(LOG.fullmatch(path.name), path) for path in paths]
     return {int(match[1]): path for match, path in matches if match}
-
-
-def newest(folder: Path) -> int | None:
-    """The number of the newest snapshot in a folder, or None."""
-    return max(numbered(folder, SNAPSHOT), default=None)
-
-
-def _check_later(folder: Path, generation: int) -> None:
-    """Refuse logs whose snapshot is missing.
-
-    A log is written before its snapshot: the next one may be there alone while it has no event.
-    """
-    for number, path in numbered(folder, LOG).items():
-        if number <= generation:
-            continue
-        if number > generation + 1 or any(Reader(path).events()):
-            snapshot = snapshot_path(folder, number).name
-            raise DamagedError(path, 0, f"there is no {snapshot}, from which it goes on")
 
 
 class Journal:
     """Write every decision by id and every label of a learner to disk, before it is counted.
 
-    The folder has a snapshot of the learner, and a log of all calls since. A call is written to the
-    operating system before it returns, so ``kill -9`` loses nothing. A power cut may lose calls
+    The folder has a file with a snapshot of the learner and all calls since. A call is written to
+    the operating system before it returns, so ``kill -9`` loses nothing. A power cut may lose calls
     that were not yet synced to disk. ``Journal.resume`` restores the same learner, to the last bit.
     A decision without an id is written together with its labels. The journal has all methods of the
     learner: ``with omma.Journal(folder, learner) as learner`` works, too.
@@ -292,7 +265,7 @@ class Journal:
     sync : int
         Sync to disk after every ``sync`` calls; 1 is safest and slowest.
     snapshot_every : int
-        Save the learner and start a new log after every ``snapshot_every`` calls.
+        Start a new file with a snapshot after every ``snapshot_every`` calls.
 
     Examples
     --------
@@ -319,9 +292,8 @@ class Journal:
                 f"learner of Journal must be an omma.OnlineClassifier, got {shown(learner)}"
             )
         with self._opened(folder, sync, snapshot_every):
-            if newest(self.folder) is not None:
+            if logs(self.folder):
                 raise ValueError(f"{folder} has a journal: go on from it by Journal.resume")
-            _check_later(self.folder, -1)
             if learner._journal is not None:
                 raise ValueError(
                     f"a learner can have one journal, and this one has {learner._journal!r}"
@@ -384,7 +356,7 @@ class Journal:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._process = os.getpid()
         self._log: Log | None = None
-        self._generation = -1  # of the snapshot; there is none yet
+        self._generation = -1  # the number of the log; there is none yet
         self._calls = 0  # since the snapshot
         self._in_doubt = False  # whether disk and learner may differ: then nothing more is written
         with ExitStack() as locks:
@@ -401,7 +373,6 @@ class Journal:
         """Continue after the last whole event."""
         self.learner = follower.look()
         reader, self._generation = follower.reader, follower.generation
-        assert reader is not None  # there is one unless a journal is salvaged
         unfinished = reader.unfinished()
         if unfinished:
             aside = self.folder / f"unfinished-{self._generation}-{reader.end}"
@@ -410,7 +381,7 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
             sync_folder(self.folder)
-        self._calls = follower.calls
+        self._calls = reader.number - reader.first
         self._log = Log(reader)
         self._remove_older()
         if unfinished:
@@ -476,59 +447,44 @@ class Journal:
         self._begin()
 
     def cut(self) -> None:
-        """Save the learner as it is now, and begin a new log."""
+        """Begin a new log with a snapshot of the learner as it is now."""
         with self.learner._lock:
             self._check_writable()
-            snapshot = snapshot_path(self.folder, self._generation + 1)
+            path = log_path(self.folder, self._generation + 1)
             self._in_doubt = True
             try:
                 self._begin()
             except BaseException:
-                # Without its snapshot the new log does not count, and the old one is continued.
-                if not snapshot.exists():
+                if not path.exists():  # then the old log is continued
                     self._in_doubt = False
                 raise
 
     def _begin(self) -> None:
-        """Write a new log, and then its snapshot: both are valid once the snapshot is there.
+        """Write a new log, which is valid once it is there: then older ones are removed.
 
-        From then on only the next snapshot deletes them. Files that are not needed any more are
-        removed last, and again the next time if that fails.
+        Files that cannot be removed now are removed the next time.
         """
         generation, old_log = self._generation + 1, self._log
-        snapshot, path = snapshot_path(self.folder, generation), log_path(self.folder, generation)
-        header = {
-            "format": FORMAT,
-            "generation": generation,
-            "first": 0 if old_log is None else old_log.number,  # the number of the first record
-            "pair": secrets.token_hex(8),  # of this log and its snapshot, and of no others
-        }
-        begin_log(path, header)
-        new_log = Log(Reader(path))
+        path = log_path(self.folder, generation)
+        number = secrets.randbits(48) if old_log is None else old_log.number
         try:
-            codec.write(snapshot, self.learner, header)
+            begin_log(path, self.learner, number)
         finally:
-            if snapshot.exists():  # also where an interrupt came right after it was moved there
+            if path.exists():  # also where an interrupt came right after it was moved there
                 sync_folder(self.folder)
+                self._log = Log(Reader(path))
                 self._generation, self._calls = generation, 0
-                self._log, self._in_doubt = new_log, False
-            else:
-                new_log.close()
+                self._in_doubt = False
         if old_log is not None:
             old_log.close()
         self._remove_older()
 
     def _remove_older(self) -> None:
-        """Remove older files; those that cannot be removed now are after the next snapshot."""
-        older = [
-            path
-            for pattern in (SNAPSHOT, LOG)
-            for number, path in numbered(self.folder, pattern).items()
-            if number < self._generation
-        ]
-        for path in older:
-            with suppress(OSError):
-                path.unlink()
+        """Remove older logs; those that cannot be removed now are after the next snapshot."""
+        for number, path in logs(self.folder).items():
+            if number < self._generation:
+                with suppress(OSError):
+                    path.unlink()
 
     def close(self) -> None:
         """Sync to disk and unlock the folder; the learner continues without the journal.
@@ -572,91 +528,59 @@ class Journal:
 class Follower:
     """Reads a journal, also while another process writes it; it locks and changes nothing.
 
-    Each look applies the events that were written since the last one. With ``before``, the error of
-    a damaged journal, it reads only what is before the damage.
+    Each look applies the calls that were written since the last one. With ``stop``, the byte at
+    which a log is damaged, it reads only what is before it.
     """
 
     def __init__(
-        self,
-        folder: str | Path,
-        *,
-        metric: Metric | None = None,
-        before: DamagedError | None = None,
+        self, folder: str | Path, *, metric: Metric | None = None, stop: int | None = None
     ) -> None:
         self.folder = Path(folder)
         self.metric = metric
-        self.before = before
-        self.learner: OnlineClassifier | None = None
-        self.generation = -1
-        self.reader: Reader | None = None
-        self.calls = 0  # since the snapshot
+        self.stop = stop
+        # There are a learner and the reader of a log from the first look on.
+        self.learner: Any = None
+        self.reader: Any = None
+        self.generation = -1  # the number of the log
 
     def look(self, after: Callable[[OnlineClassifier], None] | None = None) -> OnlineClassifier:
-        """The learner as it is now; ``after`` is called after each event."""
+        """The learner as it is now; ``after`` is called after each call that was written."""
         for attempt in range(1, TRIES + 1):
-            generation = newest(self.folder)
+            generation = max(logs(self.folder), default=None)
             if generation is None:
-                _check_later(self.folder, -1)
                 raise FileNotFoundError(f"{self.folder} is not a folder with a journal")
             try:
                 return self._follow(generation, after)
             except BaseException as error:
-                self.learner = None  # it may have applied half an event
-                # A newer snapshot may have replaced the one that was read.
+                self.reader = None  # the learner may have applied half a call: begin again
+                # A newer log may have replaced the one that was read.
                 replaced = isinstance(error, FileNotFoundError | DamagedError)
-                if not replaced or newest(self.folder) == generation or attempt == TRIES:
+                newest = max(logs(self.folder), default=None)
+                if not replaced or newest == generation or attempt == TRIES:
                     raise
         raise AssertionError("unreachable")
 
     def _follow(
         self, generation: int, after: Callable[[OnlineClassifier], None] | None
     ) -> OnlineClassifier:
-        learner, reader = self.learner, self.reader
-        # A new snapshot, or a record that its writer removed: begin again.
-        is_ahead = generation != self.generation or reader is None or not reader.is_as_read()
-        if learner is None or is_ahead:
-            learner, reader = self._load(generation)
-            if self.learner is not None:
-                learner._seen = self.learner._seen  # for the stats that are since the last look
-            self.learner, self.reader, self.generation = learner, reader, generation
-            self.calls = 0
-        if self.before is None:
-            _check_later(self.folder, generation)
-        if reader is None:
-            return learner
-        for event, byte in reader.events(self._stop(reader.path)):
+        # A new log, or a record that its writer removed: begin again.
+        if self.reader is None or generation != self.generation or not self.reader.is_as_read():
+            self._load(generation)
+        learner: OnlineClassifier = self.learner
+        for event, byte in self.reader.events(self.stop):
             try:
                 learner._redo(event)
             except codec.SPOILED as error:
-                raise DamagedError(reader.path, byte, str(error)) from error
-            self.calls += 1
+                raise DamagedError(self.reader.path, byte, str(error)) from error
             if after is not None:
                 after(learner)
         return learner
 
-    def _stop(self, path: Path) -> int | None:
-        """The byte at which a log is damaged, if ``before`` says so."""
-        return self.before.byte if self.before is not None and self.before.path == path else None
-
-    def _load(self, generation: int) -> tuple[OnlineClassifier, Reader | None]:
-        """The learner of a snapshot, and its log; None if the log is damaged from the start."""
-        snapshot, path = snapshot_path(self.folder, generation), log_path(self.folder, generation)
-        learner, header = codec.read(OnlineClassifier, snapshot, self.metric)
-        if not isinstance(header, dict):
-            raise DamagedError(snapshot, 0, "it is a learner of no journal")
-        if header.get("generation") != generation:
-            raise DamagedError(snapshot, 0, f"it is number {shown(header.get('generation'))}")
-        if self._stop(path) == 0:
-            return learner, None
-        if not path.exists():
-            raise DamagedError(path, 0, f"it is missing, and {snapshot.name} is there")
-        reader = Reader(path)
-        for name, expected in {**header, "format": FORMAT}.items():
-            if reader.header.get(name) != expected:
-                raise DamagedError(
-                    path,
-                    0,
-                    f"it does not go with its snapshot: expected {name} {shown(expected)}, got "
-                    f"{shown(reader.header.get(name))}",
-                )
-        return learner, reader
+    def _load(self, generation: int) -> None:
+        """Open a log, and take the learner of its snapshot."""
+        reader = Reader(log_path(self.folder, generation))
+        learner = codec.read(OnlineClassifier, reader.path, self.metric, reader.snapshot)
+        reader.snapshot = b""  # which may be large, and is not needed any more
+        if self.learner is not None:
+            learner._seen = self.learner._seen  # for the stats that are since the last look
+        self.learner, self.reader, self.generation = learner, reader, generation

@@ -520,7 +520,7 @@ class OnlineClassifier:
         metric : Metric, optional
             Your own metric, if the policy or ``value`` uses one.
         """
-        return codec.read(cls, path, metric)[0]
+        return codec.read(cls, path, metric)
 
     def merge(self, counts: Counts | State, estimates: Counts | State | None = None) -> None:
         """Add the counts of another learner, for example from another machine.
