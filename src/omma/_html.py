@@ -1,4 +1,4 @@
-"""HTML: small tables for notebooks, and self-contained pages.
+"""HTML: small tables for notebooks and pages.
 
 Colours are those of the text, so that tables are legible on white and on black.
 """
@@ -58,13 +58,3 @@ def number(value: Any) -> str:
         # Four digits, but no exponent for large numbers.
         return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.1f}"
     return f"{value:,.0f}" if isinstance(value, int | float) else str(value)
-
-
-def html_page(title: str, style: str, body: Iterable[str]) -> str:
-    """A page with its style, under its title."""
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}</style></head>"
-        f"<body><h1>{escape(title)}</h1>{''.join(body)}</body></html>\n"
-    )

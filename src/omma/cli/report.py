@@ -11,7 +11,7 @@ import click
 
 import omma
 from omma._atomic import replacing
-from omma._html import html_page, html_table
+from omma._html import html_table
 from omma.cli.learners import RecentStats
 from omma.cli.options import work
 
@@ -109,7 +109,13 @@ def page(folder: Path) -> str:
     head += ["threshold"] if learner.policy.budget is None else []
     m = learner.n_labels
     parts += ["<h2>Labels</h2>", html_table("", head, _labels(learner), total=m, most=MOST_LABELS)]
-    return html_page(folder.name, STYLE, parts)
+    title = escape(folder.name)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{STYLE}</style></head>"
+        f"<body><h1>{title}</h1>{''.join(parts)}</body></html>\n"
+    )
 
 
 def _labels(learner: omma.OnlineClassifier) -> list[tuple[Any, ...]]:
