@@ -53,19 +53,14 @@ class Service:
 
     async def decide(self, content: Any) -> Any:
         """Decide a row or a list of rows; those with an id wait for their labels."""
-        learner = self.keeper.learner
         lines, names = await self._read(content, has_eta=True)
-        if learner is not self.keeper.learner:  # another request began it between two chunks
-            learner = self.keeper.learner
-            lines, names = await self._read(content, has_eta=True)
         keys = [line.id for line in lines if line.id is not None]
         if len(keys) not in (0, len(lines)):
             raise ValueError(
                 f"expected ids for all rows or for none, got {len(keys)} for {len(lines)} rows"
             )
         rows = [line.eta for line in lines if line.eta is not None]
-        if learner is None:
-            learner = self.keeper.make(len(rows[0]), names)
+        learner = self.keeper.learner or self.keeper.make(len(rows[0]), names)
         for row in rows:
             check_width(learner, "probabilities", row)
         # A batch of one row would take longer.
@@ -125,7 +120,10 @@ class Service:
                 f"row counts for at least {LEAST} labels, got {len(rows):,} rows of {m:,} labels; "
                 "send fewer rows at once",
             )
-        return [first, *await _each(read, rows[1:])], reader.names
+        lines = [first, *await _each(read, rows[1:])]
+        if learner is not self.keeper.learner:  # another request began it between two chunks
+            return await self._read(content, has_eta)
+        return lines, reader.names
 
     def _count(self, rows: int) -> None:
         """Count rows, and save the learner if it is time; a failure to save is no refusal."""
