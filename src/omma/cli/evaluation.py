@@ -116,12 +116,10 @@ def run(
     if not is_terminal:
         say(f"deciding {batch.n:,} rows; compiling takes some seconds at first")
     # Rows keep the order of the files unless somebody asks for a seed or for repetitions.
-    seeds = [options.seed]
-    if options.repeat > 1:
-        start = options.seed or 0
-        seeds = [*range(start, start + options.repeat)]
+    start = options.seed or 0
+    seeds = [options.seed] if options.repeat == 1 else [*range(start, start + options.repeat)]
     # Without --train-eta, thresholds are tuned on the same rows, with hindsight.
-    sample = batch if train is None and has_labels else train
+    sample = batch if train is None else train
 
     def policy(name: str, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
         if name == "baseline" and at_most is not None:
@@ -133,7 +131,7 @@ def run(
         return omma.replay(entrant, batch, metric=target.metric, seed=seeds[0])
 
     own_titles = {"baseline": _baseline_title(targets, at_most)}
-    if train is None and has_labels:
+    if train is None:
         own_titles |= HINDSIGHT
     titles = {name: own_titles.get(name, REGISTRY[name].title) for name in policies}
     comparison, choices, expected = None, {}, {}
