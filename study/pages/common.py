@@ -89,7 +89,7 @@ def finished(records):
 
 
 def _is_complete(section, policy):
-    n_priors = len(section.priors) if POLICIES[policy].prior else 1
+    n_priors = len(section.priors) if POLICIES[policy].priors else 1
     # How many λ were run for each metric.
     tried = section.by_prior.loc[policy].groupby("target").size()
     expected = [

@@ -41,7 +41,7 @@ from omma_study.config import make_policy, suite
 from omma_study.datasets import CATALOGUE
 from omma_study.datasets.paper_like import SHAPES
 from omma_study.estimates import EstimateCache
-from omma_study.policies import POLICIES
+from omma_study.policies import POLICIES, TRAINED
 from omma_study.records import pack, read
 from omma_study.tables import duration, heading, policy_of, sections
 
@@ -302,7 +302,7 @@ def run_rounding(data):
             values = []
             for test, train in ((eta, train_eta), (near, near_train)):
                 rule = make_policy(policy, omma.metric(metric), k, 1e-6, {})
-                rule = rule.fit(train, train_y) if POLICIES[policy].trained else rule
+                rule = rule.fit(train, train_y) if POLICIES[policy].kind == TRAINED else rule
                 trace = omma.replay(rule, test, estimates.y, metric=metric, seed=0)
                 values.append(trace.value)
             cell = {"suite": name, "dataset": dataset, "metric": metric, "k": k, "policy": policy}

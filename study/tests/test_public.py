@@ -8,7 +8,9 @@ import pytest
 STUDY = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted([*(STUDY / "src").rglob("*.py"), *(STUDY / "pages").glob("*.py")])
 # Modules with a page in docs/reference; their names are in __all__.
-MODULES = ("omma", "omma.calibration", "omma.datasets", "omma.metrics", "omma.plots")
+MODULES = (
+    "omma", "omma.calibration", "omma.datasets", "omma.metrics", "omma.plots", "omma.policies",
+)  # fmt: skip
 
 
 def imported(tree):

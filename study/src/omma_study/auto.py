@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 
 import omma
 from omma_study.checks import choice
-from omma_study.config import PRIORS, SEEDS, Source
+from omma_study.config import PRIORS, SEEDS, Source, read_target
 from omma_study.estimates import EstimateCache
 from omma_study.policies import POLICIES
 from omma_study.records import Record
@@ -112,7 +112,7 @@ def distorted(eta: Any, name: str) -> Any:
 
 def contenders(target: str, priors: Sequence[float]) -> dict[str, omma.Policy]:
     """The policies of a cell by name; λ follows the name where it was chosen."""
-    metric, k = omma.metrics.read_target(target)
+    metric, k = read_target(target)
     policies: dict[str, omma.Policy] = {"baseline": POLICIES["baseline"].make(metric, k, 0.0)}
     for prior in priors:
         policies[f"omma {plain(prior)}"] = omma.OMMA(metric, k, prior=prior)

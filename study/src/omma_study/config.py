@@ -14,7 +14,7 @@ from typing import Any
 import omma
 from omma_study import estimators
 from omma_study.checks import choice, choices
-from omma_study.policies import ETA, POLICIES, supports
+from omma_study.policies import ETA, POLICIES, TRAINED, supports
 
 # Shuffled sequences, as in the paper.
 SEEDS = 5
@@ -81,7 +81,7 @@ class Run:
     def spec(self) -> dict[str, Any]:
         """The description that identifies its record."""
         # Records have policy and feedback in two fields; a fixed rule has no feedback.
-        feedback = "labels" if POLICIES[self.policy].prior else None
+        feedback = "labels" if POLICIES[self.policy].priors else None
         if self.policy.endswith(ETA):
             feedback = "estimates"
         spec = {
@@ -143,7 +143,7 @@ class Suite:
             for (metric, k), policy in product(suite.targets, suite.policies)
             if supports(policy, metric, k)
             for options in [suite.options.get(policy, {})]
-            for prior in (suite.priors if POLICIES[policy].prior else (None,))
+            for prior in (suite.priors if POLICIES[policy].priors else (None,))
         ]
 
     def limited(
@@ -222,7 +222,7 @@ def parse(name: str, text: str) -> Suite:
     policies = _names(owner, toml, "policies")
     choices(f"policies of {owner}", policies, POLICIES)
     for policy in policies:
-        if protocol == "online" and POLICIES[policy].trained:
+        if protocol == "online" and POLICIES[policy].kind == TRAINED:
             raise ValueError(
                 f"policies of {owner} cannot hold {policy!r}: it learns from a training part, "
                 "which the online protocol does not have"
@@ -241,7 +241,7 @@ def parse(name: str, text: str) -> Suite:
         toml.get("paper", ""),
         tuple(_sources(owner, toml, protocol)),
         tuple(policies),
-        tuple(_target(text) for text in _names(owner, toml, "metrics")),
+        tuple((metric.name, k) for metric, k in map(read_target, _names(owner, toml, "metrics"))),
         priors,
         seeds,
         options,
@@ -255,7 +255,7 @@ def make_policy(
     """A policy with its options; a trained one is not fitted yet."""
     policy = POLICIES[name].make(metric, k, prior or 0.0)
     # Policies without a prior are fixed rules or fitted ones: there is nothing to set.
-    known = [option.name for option in fields(policy)] if POLICIES[name].prior else []
+    known = [option.name for option in fields(policy)] if POLICIES[name].priors else []
     choices(f"an option of the policy {name!r}", options, known)
     return replace(policy, **options)
 
@@ -290,11 +290,15 @@ def _sources(owner: str, toml: Mapping[str, Any], protocol: str) -> Iterator[Sou
         yield Source(name, task, protocol, estimator, synthetic, table.get("max_train"))
 
 
-def _target(text: str) -> tuple[str, int | None]:
-    """A metric, with its budget after an @."""
-    # Multi-class metrics are about one class a row, which records say as k = 1.
+def read_target(text: str) -> tuple[omma.Metric, int | None]:
+    """A metric, with its budget after an @.
+
+    >>> read_target("macro_f1@3"), read_target("multiclass_gmean")
+    ((<metric macro_f1>, 3), (<metric multiclass_gmean>, 1))
+    """
     metric, k = omma.metrics.read_target(text)
-    return metric.name, 1 if k is None and metric.multiclass else k
+    # Multi-class metrics are about one class a row, which records say as k = 1.
+    return metric, 1 if k is None and metric.multiclass else k
 
 
 def _require(owner: str, table: Mapping[str, Any], key: str, kind: Any) -> Any:

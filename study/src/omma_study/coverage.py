@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import omma
+from omma_study.config import read_target
 from omma_study.records import Record, make, write
 from omma_study.small import MODELS, dense, estimates, read_study
 from omma_study.theory import Discrete
@@ -101,9 +102,8 @@ def simulate(
     population: Population, target: str, limit: str | None, n: int, draws: int
 ) -> dict[str, Any]:
     """The share of intervals that hold, and by how much values are too high on average."""
-    metric, k = omma.metrics.read_target(target)
+    metric, k = read_target(target)
     m = population.truth.m
-    k = 1 if population.truth.multiclass else k
     simple = omma.Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k)
     simple_value = metric.value(population.counts(simple))
     # Samples of their own for each cell, so that means over cells tell more than those of one.

@@ -15,7 +15,7 @@ from omma_study.tables import Section, sections
 def _band(section: Section, policy: str, target: str, by_prior: bool) -> Band:
     """The running value with the best λ, or the final value with each λ."""
     # Grey for rules that do not learn along the sequence.
-    fixed = POLICIES[policy].trained or policy == "baseline"
+    fixed = POLICIES[policy].kind != "online"
     colors = [color.lower() for color in (FIXED if fixed else LEARNING)]
     look: dict[str, Any] = {
         "color": colors.index(color_of(policy).lower()),

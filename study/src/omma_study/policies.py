@@ -1,40 +1,14 @@
-"""The policies that suites name: titles as in the paper's tables, and how each is made."""
+"""The policies that suites name: those of the library's registry, and one of the authors' code."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import omma
+from omma.policies import REGISTRY
 
 ETA = "_eta"  # ends the name of a variant that counts estimates in place of labels
-
-
-@dataclass(frozen=True)
-class NamedPolicy:
-    """A policy by name.
-
-    ``make`` is a function of (metric, k, λ). If the policy is ``trained``, that function returns an
-    object with a ``fit`` for the training part. If it has a ``prior``, λ has to be chosen.
-    """
-
-    title: str
-    make: Callable[..., Any]
-    prior: bool = False
-    trained: bool = False
-
-
-def _with_feedback(name: str, title: str, make: Callable[..., Any]) -> dict[str, NamedPolicy]:
-    """A policy that counts labels, and the same with estimates in their place."""
-    # "(η̂)" stands before the name of a variant: "Greedy(η̂), plug-in".
-    first, comma, variant = title.partition(",")
-    return {
-        name: NamedPolicy(title, partial(make, "labels"), prior=True),
-        name + ETA: NamedPolicy(
-            f"{first}(η̂){comma}{variant}", partial(make, "estimates"), prior=True
-        ),
-    }
+TRAINED = "trained"  # the kind of an entry whose policy is fitted to the training part
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,62 +32,33 @@ class PaperFrankWolfe(omma.OnlineFrankWolfe):
         state.due = due + interval
 
 
-def _baseline(metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
-    # Of classes, the most probable one.
-    top = 1 if metric.multiclass else k
-    return omma.Threshold(0.5) if top is None else omma.TopK(top)
+def _authors_schedule(name: str, feedback: Any) -> Any:
+    """The entry of ``PaperFrankWolfe``: as that of random starts, by another name."""
+    entry = REGISTRY[name]
+    return replace(
+        entry,
+        name=name.replace("random", "paper"),
+        title=entry.title.replace("random", "authors' schedule"),
+        make=lambda metric, k, prior: PaperFrankWolfe(metric, k, feedback, prior),
+    )
 
 
-def _ofo(feedback: Any, metric: omma.Metric, k: int | None, prior: float) -> omma.Policy:
-    # F1 of one label is a macro average of one.
-    average: Any = {"macro_f1": "macro", "f1": "macro", "micro_f1": "micro"}.get(metric.name)
-    if k is not None or average is None:
-        raise ValueError("OFO is for f1, macro_f1 and micro_f1 without a budget")
-    return omma.OFO(average, feedback, prior)
-
-
-def _tuned(metric: omma.Metric, k: int | None, prior: float) -> omma.TunedThresholds:
-    if k is not None:
-        raise ValueError("TunedThresholds is for metrics without a budget")
-    return omma.TunedThresholds(metric)
-
-
-def _offline(start: Any) -> Callable[..., omma.FrankWolfe]:
-    return lambda metric, k, prior: omma.FrankWolfe(metric, k, start=start)
-
-
+AUTHORS = (
+    _authors_schedule("online_fw_random", "labels"),
+    _authors_schedule("online_fw_random_eta", "estimates"),
+)
 # In the order of the rows of the paper's tables.
-POLICIES: dict[str, NamedPolicy] = {
-    "baseline": NamedPolicy("Top-k / η̂ ≥ 0.5", _baseline),
-    **_with_feedback("ofo", "OFO", _ofo),
-    **_with_feedback("greedy", "Greedy", lambda f, m, k, p: omma.Greedy(m, k, f, p)),
+NAMES = (
+    "baseline", "ofo", "ofo_eta", "greedy", "greedy_eta",
     # Decides by the metric at expected counts, as the code behind the paper's tables.
-    **_with_feedback(
-        "greedy_plug_in",
-        "Greedy, plug-in",
-        lambda f, m, k, p: omma.Greedy(m, k, f, p, expectation="plug_in"),
-    ),
-    **_with_feedback(
-        "online_fw", "Online-FW", lambda f, m, k, p: omma.OnlineFrankWolfe(m, k, f, p)
-    ),
+    "greedy_plug_in", "greedy_plug_in_eta",
+    "online_fw", "online_fw_eta",
     # Starts at random, as the code behind the paper's tables.
-    **_with_feedback(
-        "online_fw_random",
-        "Online-FW, random",
-        lambda f, m, k, p: omma.OnlineFrankWolfe(m, k, f, p, start="random"),
-    ),
-    **_with_feedback(
-        "online_fw_paper",
-        "Online-FW, authors' schedule",
-        lambda f, m, k, p: PaperFrankWolfe(m, k, f, p),
-    ),
-    **_with_feedback("omma", "OMMA", lambda f, m, k, p: omma.OMMA(m, k, f, p)),
-    "auto": NamedPolicy("Auto", lambda metric, k, prior: omma.Auto(metric, k)),
-    "offline_fw": NamedPolicy("Offline-FW", _offline("best"), trained=True),
-    "offline_fw_top": NamedPolicy("Offline-FW, top", _offline("top"), trained=True),
-    "offline_fw_random": NamedPolicy("Offline-FW, random", _offline("random"), trained=True),
-    "tuned": NamedPolicy("Tuned thresholds", _tuned, trained=True),
-}
+    "online_fw_random", "online_fw_random_eta", "online_fw_paper", "online_fw_paper_eta",
+    "omma", "omma_eta", "auto", "offline_fw", "offline_fw_top", "offline_fw_random", "tuned",
+)  # fmt: skip
+_ENTRIES = REGISTRY | {entry.name: entry for entry in AUTHORS}
+POLICIES = {name: _ENTRIES[name] for name in NAMES}
 # Ours that are nearer to the code behind the paper's tables, each with the policy it replaces.
 VARIANTS = {
     "greedy_plug_in": "greedy",

@@ -14,7 +14,7 @@ import joblib
 import omma
 from omma_study.config import Run, Suite, make_policy
 from omma_study.estimates import EstimateCache
-from omma_study.policies import POLICIES
+from omma_study.policies import POLICIES, TRAINED
 from omma_study.records import Record, key_of, make, scan, to_json, write
 
 CACHE = "estimates"  # the folder of estimates beside the records
@@ -170,10 +170,7 @@ class Bench:
 
     def run(self, run: Run) -> dict[str, Any]:
         """One run: the parts of its record, with seconds of each step."""
-        estimates, trained = (
-            self.cache.estimates(run.source, run.seed),
-            POLICIES[run.policy].trained,
-        )
+        estimates = self.cache.estimates(run.source, run.seed)
         policy = make_policy(run.policy, omma.metric(run.metric), run.k, run.prior, run.options)
         if getattr(policy, "expectation", None) == "plug_in":
             # The authors' code divides counts by the length of the whole sequence from the first
@@ -182,7 +179,8 @@ class Bench:
         seconds = {"compile": 0.0, "estimate": estimates.seconds}
         key = (repr(run.source), run.policy, run.metric, run.k)
         with self._lock:
-            if trained:  # all sequences share the policy, and the first of them fits it
+            # All sequences share a trained policy, and the first of them fits it.
+            if POLICIES[run.policy].kind == TRAINED:
                 if key not in self._trained:
                     train, started = estimates.train or (), time.perf_counter()
                     self._trained[key] = policy.fit(*train), time.perf_counter() - started

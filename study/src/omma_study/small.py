@@ -30,6 +30,7 @@ from sklearn.preprocessing import StandardScaler
 
 import omma
 from omma.datasets import read_folder
+from omma_study.config import read_target
 from omma_study.policies import POLICIES
 from omma_study.records import Record, make, write
 from omma_study.verdicts import SLACK, judged, means
@@ -136,7 +137,7 @@ def estimates(model: Any, features: Any, y: Any, fitted_to: int | None = None) -
 
 def policies_of(target: str) -> dict[str, omma.Policy]:
     """The policies of a cell."""
-    metric, k = omma.metrics.read_target(target)
+    metric, k = read_target(target)
     return {
         "simple": POLICIES["baseline"].make(metric, k, 0.0),
         "labels": omma.OMMA(metric, k),

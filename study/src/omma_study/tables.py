@@ -231,7 +231,7 @@ class Section:
     def is_complete(self, policy: str, target: str) -> bool:
         """Whether every λ of a cell was run on every sequence."""
         tried = self.by_prior.loc[(policy, target)]
-        n_priors = len(self.priors) if POLICIES[policy].prior else 1
+        n_priors = len(self.priors) if POLICIES[policy].priors else 1
         return len(tried) == n_priors and bool((tried["sequences"] == self.seeds).all())
 
 
