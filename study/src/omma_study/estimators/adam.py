@@ -40,25 +40,18 @@ def _pace(hyper, step):  # type: ignore[no-untyped-def]
 
 @compiled
 def _move(gradient, hyper, pace, weight, first, second):  # type: ignore[no-untyped-def]
-    """Move the weights of one feature for every label by one step of Adam, in place.
+    """Move some weights by one step of Adam, in place.
 
     m ← β1·m + (1 − β1)·g, v ← β2·v + (1 − β2)·g², w ← w − rate·m̂ / (√v̂ + ε), where m̂ and v̂ are
     corrected for means that start at zero (Kingma and Ba, algorithm 1).
     """
     beta1, beta2, epsilon = hyper[1], hyper[2], hyper[3]
     rate, root = pace
+    # A loop, as array expressions would make an array for each term, and take twice as long.
     for j in range(weight.shape[0]):
         first[j] += (gradient[j] - first[j]) * (1.0 - beta1)
         second[j] = beta2 * second[j] + (1.0 - beta2) * gradient[j] * gradient[j]
         weight[j] -= rate * first[j] / (np.sqrt(second[j]) / root + epsilon)
-
-
-@compiled
-def _move_all(gradient, hyper, weights, first, second, clock):  # type: ignore[no-untyped-def]
-    clock[0] += 1
-    pace = _pace(hyper, clock[0])
-    for f in range(weights.shape[0]):
-        _move(gradient[f], hyper, pace, weights[f], first[f], second[f])
 
 
 @compiled
@@ -208,6 +201,7 @@ class LinearAdam:
         hyper = _hyperparameters(self, rate, l2)
         rng = np.random.default_rng(self.seed)
         gradient = np.empty_like(state.weights)
+        every_weight = [array.ravel() for array in state[:3]]  # views: all move at each step
         truth = y if sparse.issparse(y) else indicators(y, m)
         for _ in range(self.epochs):
             order = rng.permutation(X.shape[0])
@@ -218,7 +212,9 @@ class LinearAdam:
                 errors = (probabilities(scores, link) - truth[rows].toarray()) / len(rows)
                 gradient[:-1] = features.T @ errors + l2 * state.weights[:-1]
                 gradient[-1] = errors.sum(axis=0)
-                _move_all(gradient, hyper, *state)
+                state.clock[0] += 1
+                pace = _pace(hyper, state.clock[0])
+                _move(gradient.ravel(), hyper, pace, *every_weight)
         return state.weights[:-1], state.weights[-1]
 
     def _choose(self, X: Any, y: Any, m: int, link: str) -> tuple[float, float, dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
@@ -59,7 +60,7 @@ class BoostedTrees:
 
     def _fitted(self, X: Any, y: Any) -> Any:
         if len(np.unique(y)) < 2:
-            return int(y[0])  # there is nothing to learn
+            return DummyClassifier().fit(X, y)  # there is nothing to learn: its class has 1
         model = HistGradientBoostingClassifier(
             max_iter=self.rounds, learning_rate=self.rate, early_stopping=False,
             random_state=self.seed,
@@ -70,7 +71,7 @@ class BoostedTrees:
 
 @dataclass(frozen=True)
 class BoostedModel:
-    """A model of all classes, or one for each label, or the one value that never varied."""
+    """A model of all classes, or one for each label."""
 
     models: tuple[Any, ...]
     n_labels: int
@@ -80,13 +81,12 @@ class BoostedModel:
         """Probability of each label in each row."""
         X = X.toarray() if sparse.issparse(X) else np.asarray(X)
         eta = np.zeros((len(X), self.n_labels))
-        # One model of several classes has a column for each class that it saw.
-        of_classes = len(self.models) < self.n_labels
-        for place, model in enumerate(self.models):
-            if isinstance(model, int):
-                eta[:, model if of_classes else place] = 1.0 if of_classes else model
-            elif of_classes:
-                eta[:, model.classes_] = model.predict_proba(X)
+        for label, model in enumerate(self.models):
+            probabilities = model.predict_proba(X)
+            if len(self.models) < self.n_labels:
+                # One model of several classes has a column for each class that it saw.
+                eta[:, model.classes_] = probabilities
             else:
-                eta[:, place] = model.predict_proba(X)[:, 1]
+                # The classes are 0 and 1, or the only one of these that was seen.
+                eta[:, label] = probabilities @ model.classes_
         return eta
