@@ -4,13 +4,12 @@ A cell is a dataset, a distortion of its probabilities and a metric; its values 
 sequences. ``Auto`` is judged by the better of OMMA and OMMA(η̂) with the usual λ.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -223,33 +222,25 @@ def cells(records: Iterable[Record]) -> pd.DataFrame:
     return table.sort_values("distortion", key=lambda names: names.map(order), kind="stable")
 
 
-class Goal(NamedTuple):
-    """A goal, and the value that was reached."""
-
-    words: str
-    target: float
-    reached: float
-    unit: str = "points"
-
-    @property
-    def holds(self) -> bool:
-        """Whether it was reached, to the digits that are shown."""
-        return round(self.reached, 2) >= self.target
-
-
-def goals(cells: pd.DataFrame) -> list[Goal]:
-    """The goals for ``Auto``, in the order in which they were set."""
+def goals(cells: pd.DataFrame) -> pd.DataFrame:
+    """The goals for ``Auto`` in the order in which they were set, and whether each holds."""
     as_is = cells.loc[cells["distortion"] == AS_IS, "gain"]
     below = "cells at most half a point below the better of OMMA and OMMA(η̂)"
-    hindsight = 100 * float((cells["auto"] - cells["hindsight"]).mean())
-    reached = [
-        Goal(below, 95.0, 100 * float((~cells["lost"]).mean()), "%"),
-        Goal("mean gain over the better of the two", 2.5, 100 * float(cells["gain"].mean())),
-        Goal("the same where probabilities are as they are", 0.5, 100 * float(as_is.mean())),
-        Goal("mean difference to the best λ and feedback in hindsight", 0.0, hindsight),
-    ]
+    hindsight = (cells["auto"] - cells["hindsight"]).mean()
+    goals = pd.DataFrame(
+        [
+            (below, 95.0, 100 * (~cells["lost"]).mean(), "%"),
+            ("mean gain over the better of the two", 2.5, 100 * cells["gain"].mean(), "points"),
+            ("the same where probabilities are as they are", 0.5, 100 * as_is.mean(), "points"),
+            ("mean difference to the best λ and feedback in hindsight", 0.0, 100 * hindsight,
+             "points"),
+        ],
+        columns=["goal", "target", "reached", "unit"],
+    )  # fmt: skip
     # If all probabilities were distorted, the third goal has no value.
-    return [goal for goal in reached if not math.isnan(goal.reached)]
+    goals = goals.dropna()
+    # What is shown decides: two digits.
+    return goals.assign(holds=goals["reached"].round(2) >= goals["target"])
 
 
 COLUMNS = {
@@ -285,11 +276,11 @@ def tables(records: Iterable[Record]) -> list[Table]:
 def _goals_table(name: str, part: pd.DataFrame) -> Table:
     rows = [
         {
-            "goal": goal.words,
-            "to reach": f"{goal.target:g} {goal.unit}",
-            "reached": f"{goal.reached:.2f} {goal.unit}",
-            "": "yes" if goal.holds else "no",
+            "goal": line.goal,
+            "to reach": f"{line.target:g} {line.unit}",
+            "reached": f"{line.reached:.2f} {line.unit}",
+            "": "yes" if line.holds else "no",
         }
-        for goal in goals(part)
+        for line in goals(part).itertuples()
     ]
     return Table(f"Goals, {name} ({len(part)} cells)", pd.DataFrame(rows))
