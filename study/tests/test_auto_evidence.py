@@ -47,19 +47,19 @@ def test_what_was_done_is_not_done_again(folder):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_distortions_move_probabilities_and_leave_zeros(layout):
     eta = np.array([[0.5, 0.0, 0.9], [0.2, 0.7, 0.0]])
-    some = eta > 0
+    positive = eta > 0
     for name, change in {
         "as is": lambda p: p,
         "logits × 2": lambda p: expit(2 * logit(p)),
         "logits − 1.5": lambda p: expit(logit(p) - 1.5),
     }.items():
         moved = distorted(layout(eta), name)
-        found = moved.toarray() if sparse.issparse(moved) else moved
-        np.testing.assert_allclose(found[some], change(eta[some]))
-        assert not found[~some].any()
+        table = moved.toarray() if sparse.issparse(moved) else moved
+        np.testing.assert_allclose(table[positive], change(eta[positive]))
+        assert not table[~positive].any()
     powers = distorted(layout(eta), "powers by label")
-    found = powers.toarray() if sparse.issparse(powers) else powers
-    by_label = np.log(found[0, [0, 2]]) / np.log(eta[0, [0, 2]])
+    table = powers.toarray() if sparse.issparse(powers) else powers
+    by_label = np.log(table[0, [0, 2]]) / np.log(eta[0, [0, 2]])
     assert np.abs(np.log(by_label)).max() <= np.log(3)
     assert by_label[0] != pytest.approx(by_label[1])
 

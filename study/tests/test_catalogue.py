@@ -88,14 +88,14 @@ def test_the_papers_nine_sets_have_entries():
         "Ledgar-LexGlue": (100, None),
         "Caltech-256": (256, None),
     }
-    found = {entry.paper: entry for entry in CATALOGUE.values() if entry.paper}
-    assert set(found) == set(rows)
+    by_paper = {entry.paper: entry for entry in CATALOGUE.values() if entry.paper}
+    assert set(by_paper) == set(rows)
     for name, (m, n) in rows.items():
-        assert found[name].m == m
-        assert n in (None, found[name].n)
-    assert found["Mediamill"].n - found["Mediamill"].split == 12914
-    assert found["RCV1X"].n - found["RCV1X"].split == 155962
-    assert found["News20"].n - found["News20"].split == 7532
+        assert by_paper[name].m == m
+        assert n in (None, by_paper[name].n)
+    assert by_paper["Mediamill"].n - by_paper["Mediamill"].split == 12914
+    assert by_paper["RCV1X"].n - by_paper["RCV1X"].split == 155962
+    assert by_paper["News20"].n - by_paper["News20"].split == 7532
 
 
 def is_folder(path):

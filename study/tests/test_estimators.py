@@ -53,10 +53,12 @@ def test_standardised_features_are_fitted_and_weights_are_for_features_as_they_c
 
 def test_any_number_of_jobs_gives_the_same_bits():
     X, Y, _ = made(2, m=40)
-    one, more = (LogisticRegression(n_jobs=jobs, grid=(0.1, 1.0)).fit(X, Y) for jobs in (1, 3))
-    np.testing.assert_array_equal(one.weights, more.weights)
-    np.testing.assert_array_equal(one.intercept, more.intercept)
-    assert one.report == more.report
+    single, several = (
+        LogisticRegression(n_jobs=jobs, grid=(0.1, 1.0)).fit(X, Y) for jobs in (1, 3)
+    )
+    np.testing.assert_array_equal(single.weights, several.weights)
+    np.testing.assert_array_equal(single.intercept, several.intercept)
+    assert single.report == several.report
 
 
 def test_labels_that_no_row_or_every_row_has():
@@ -130,8 +132,8 @@ def test_c_is_chosen_by_log_loss_and_reported():
 def test_class_ids_are_one_label_each_and_two_are_one():
     X, Y, ids = made(8)
     one_hot = LogisticRegression(C=1.0).fit(X, np.eye(5)[ids]).predict_proba(X)
-    given = LogisticRegression(C=1.0).fit(X, ids, n_labels=5).predict_proba(X)
-    np.testing.assert_array_equal(given, one_hot)
+    from_ids = LogisticRegression(C=1.0).fit(X, ids, n_labels=5).predict_proba(X)
+    np.testing.assert_array_equal(from_ids, one_hot)
     yes = LogisticRegression(C=1.0).fit(X, Y[:, 0]).predict_proba(X)
     np.testing.assert_array_equal(yes, LogisticRegression(C=1.0).fit(X, Y[:, :1]).predict_proba(X))
     assert yes.shape == (300, 1)
@@ -150,9 +152,9 @@ def objective(flat, X, ids, m, C):
 def test_multinomial_is_at_the_minimum(layout):
     X, _, ids = made(9, n=150, d=4, m=4)
     model = Multinomial(C=2.0, standardise=False, tol=1e-8).fit(layout(X), ids)
-    found = np.vstack([model.weights, model.intercept])
+    fitted = np.vstack([model.weights, model.intercept])
     best = optimize.minimize(objective, np.zeros(20), args=(X, ids, 4, 2.0), tol=1e-10)
-    assert objective(found.ravel(), X, ids, 4, 2.0) == pytest.approx(best.fun, rel=1e-7)
+    assert objective(fitted.ravel(), X, ids, 4, 2.0) == pytest.approx(best.fun, rel=1e-7)
     np.testing.assert_allclose(model.predict_proba(layout(X)).sum(axis=1), 1)
 
 

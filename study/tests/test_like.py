@@ -39,9 +39,11 @@ def streams():
 def entries(eta, y):
     """Label, η and truth of all that is stored, one after the other."""
     if sparse.issparse(eta):
-        kept, there = eta.tocoo(), y.tocoo()
-        keys, positive = (one.row.astype(int) * one.shape[1] + one.col for one in (kept, there))
-        return kept.col, kept.data.astype(float), np.isin(keys, positive).astype(float)
+        stored, true = eta.tocoo(), y.tocoo()
+        keys, positive = (
+            matrix.row.astype(int) * matrix.shape[1] + matrix.col for matrix in (stored, true)
+        )
+        return stored.col, stored.data.astype(float), np.isin(keys, positive).astype(float)
     truth = np.eye(eta.shape[1])[y] if np.ndim(y) == 1 else y.astype(float)
     return np.tile(np.arange(eta.shape[1]), len(eta)), eta.ravel(), truth.ravel()
 
@@ -158,7 +160,7 @@ MEANS = (
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if SHAPES[name].stored is None])
 def test_the_first_row_of_the_papers_table_is_matched(name):
-    """Of the two large sets, ``python -m benchmarks likeness`` says the same."""
+    """Of the two large sets, ``study/pages/make_likeness.py`` says the same."""
     classes = SHAPES[name].classes
     eta, y = like(name, seed=1 if classes else 2)
     for metric, k in MEANS if classes else TARGETS:
@@ -184,9 +186,9 @@ def test_labels_and_rows_differ_in_how_much_they_tell():
 
 def test_the_seed_decides_all():
     for name in ("YouTube", "RCV1X", "News20"):
-        (eta, y), (again, _), (other, _) = (like(name, rows=30, seed=s) for s in (3, 3, 4))
+        (eta, y), (again, _), (of_next_seed, _) = (like(name, rows=30, seed=s) for s in (3, 3, 4))
         np.testing.assert_array_equal(dense(eta), dense(again))
-        assert not np.array_equal(dense(eta), dense(other))
+        assert not np.array_equal(dense(eta), dense(of_next_seed))
         assert y.shape[0] == 30
 
 
@@ -245,7 +247,7 @@ def test_classes_are_mistaken_for_their_like():
     """With a strong signal of pairs, nearly all that is mistaken is mistaken for its pair."""
     shape = replace(SHAPES["News20"], signal=1.0, slope=0.0, spread=0.0, clarity=0.0, kin=8.0)
     eta, y = draw_classes(shape, 4000, np.random.default_rng(0))
-    found = eta.argmax(axis=1)
-    wrong = found != y
+    predicted = eta.argmax(axis=1)
+    wrong = predicted != y
     assert 0.1 < wrong.mean() < 0.5
-    assert (found[wrong] == shape.m - 1 - y[wrong]).mean() > 0.99
+    assert (predicted[wrong] == shape.m - 1 - y[wrong]).mean() > 0.99

@@ -27,6 +27,6 @@ def test_every_dataset_is_listed(listed):
 def test_suites_are_those_of_the_study_and_of_the_theory(listed):
     rows = json.loads(listed("suites", "--json").stdout)
     names = [row["suite"] for row in rows]
-    assert names == [*(one.name for one in (*study.suites(), *theory.suites())), "auto"]
+    assert names == [*(suite.name for suite in (*study.suites(), *theory.suites())), "auto"]
     assert {"smoke", "theory-regret"} <= set(names)
     assert next(row for row in rows if row["suite"] == "smoke")["runs"] == 64

@@ -36,16 +36,16 @@ def test_equals_the_slow_twin(link, layout, seed, l2, rate):
     X, ids, Y = made(seed, n=25, density=0.5)
     estimator = OnlineLinear(rate, l2=l2, standardise=False, seed=seed)
     truth = np.eye(M)[ids] if link == "softmax" else Y
-    given = ids if link == "softmax" else Y
+    labels = ids if link == "softmax" else Y
     touched = np.ones(X.shape) if layout == "dense" else X != 0
     options = {"softmax": link == "softmax", "rate": rate, "l2": l2}
     expected, twin = naive_estimates(
         X, truth, touched, weights=start_weights(estimator, link), **options
     )
     rows = X if layout == "dense" else sparse.csr_array(X)
-    eta, _ = estimator.estimates(rows, given, n_labels=M)
+    eta, _ = estimator.estimates(rows, labels, n_labels=M)
     np.testing.assert_allclose(eta, expected, rtol=1e-9, atol=1e-12)
-    model = estimator.start(D, M, link).partial_fit(rows, given)
+    model = estimator.start(D, M, link).partial_fit(rows, labels)
     np.testing.assert_allclose(model.moments.weights, twin.theta, rtol=1e-8, atol=1e-11)
 
 
@@ -138,8 +138,8 @@ def test_equals_pytorchs_sparse_adam_on_sparse_rows(link):
         loss(scores, target[t : t + 1]).backward()
         full.step()
         lazy.step()
-    given = ids if link == "softmax" else Y
-    eta, _ = estimator.estimates(sparse.csr_array(X), given, n_labels=M)
+    labels = ids if link == "softmax" else Y
+    eta, _ = estimator.estimates(sparse.csr_array(X), labels, n_labels=M)
     np.testing.assert_allclose(eta, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -155,8 +155,8 @@ def test_row_by_row_gives_the_same_bits(layout, link):
     rows = rows.tocsr() if sparse.issparse(rows) else rows
     for t in range(N):
         row = rows[[t]]
-        found = np.ravel(model.predict_proba(row))
-        np.testing.assert_array_equal(found, eta[t])
+        of_row = np.ravel(model.predict_proba(row))
+        np.testing.assert_array_equal(of_row, eta[t])
         np.testing.assert_array_equal(np.ravel(model.predict_proba(row)), eta[t])  # nothing changed
         model.partial_fit(row, y[t : t + 1])
         if t == N // 2:
@@ -208,9 +208,9 @@ def test_it_learns():
 
 def test_the_seed_decides_the_start():
     X, _, Y = made(0)
-    first, again, other = (OnlineLinear(0.01, seed=s).estimates(X, Y)[0] for s in (0, 0, 1))
+    first, again, of_next_seed = (OnlineLinear(0.01, seed=s).estimates(X, Y)[0] for s in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
+    assert (first != of_next_seed).any()
 
 
 def test_bad_options_are_refused():
@@ -255,11 +255,11 @@ def test_bad_rows_leave_the_model_as_it_was():
 
 def best_by_hand(X, Y, ways, penalties, rates):
     """The least log-loss of predicting each row before it is learned, over all settings."""
-    found = {}
+    losses = {}
     for way, l2, rate in product(ways, penalties, rates):
         eta, _ = OnlineLinear(rate, l2, standardise=way).estimates(X, Y)
-        found[way, l2, rate] = log_loss(eta, Y)
-    return min(found.values())
+        losses[way, l2, rate] = log_loss(eta, Y)
+    return min(losses.values())
 
 
 def test_rate_l2_and_standardisation_are_chosen_together():
@@ -273,7 +273,7 @@ def test_rate_l2_and_standardisation_are_chosen_together():
     eta, report = model.estimates(X, Y)
     assert log_loss(eta, Y) == best_by_hand(X, Y, (True, False), (0.0, 1e-3), rates)
     assert len(report["tried"]) == 4
-    assert report["log_loss"] == min(one["log_loss"] for one in report["tried"])
+    assert report["log_loss"] == min(setting["log_loss"] for setting in report["tried"])
     again, _ = OnlineLinear(
         report["learning_rate"], report["l2"], standardise=report["standardise"]
     ).estimates(X, Y)
@@ -286,4 +286,4 @@ def test_sparse_rows_are_never_standardised_by_choice():
     _, report = model.estimates(sparse.csr_array(X), Y)
     assert not report["standardise"]
     assert report["learning_rate"] == 0.01
-    assert [one["l2"] for one in report["tried"]] == [0.0, 1e-6, 1e-5, 1e-4]
+    assert [setting["l2"] for setting in report["tried"]] == [0.0, 1e-6, 1e-5, 1e-4]

@@ -44,7 +44,7 @@ def test_pictures_of_the_theory_come_from_records(script, tmp_path):
 
 def test_tables_of_the_theory_come_from_records(script):
     records = read(sorted((STUDY / "records").glob("theory-*.jsonl.xz")))
-    assert {one.name for one in theory.suites()} == {one["suite"] for one in records}
+    assert {suite.name for suite in theory.suites()} == {record["suite"] for record in records}
     page = (DOCS / "theory.md").read_text(encoding="utf-8")
     assert script("make_theory").refreshed(page, records) == page
 
@@ -55,9 +55,9 @@ def test_the_page_of_the_study_comes_from_records(script):
         make_study.load(make_study.packed(*suites))
         for suites in (make_study.SUITES, make_study.MADE)
     )
-    made = make_study.page(study, like)
-    assert made == (DOCS / "study.md").read_text(encoding="utf-8")
-    assert "we do not know" not in made
+    page = make_study.page(study, like)
+    assert page == (DOCS / "study.md").read_text(encoding="utf-8")
+    assert "we do not know" not in page
 
 
 def toy(policy, metric, prior, *, estimator="known", value=0.5, seed=0):
@@ -85,9 +85,9 @@ def test_what_was_not_run_to_the_end_is_not_packed(script, tmp_path):
         ("auto", "macro_f1", None), ("auto", "macro_gmean", None),
     ):  # fmt: skip
         write(tmp_path, toy(policy, metric, prior))
-    kept = make_study.merged(tmp_path)
-    assert {one["label"] for one in kept} == {"OMMA", "Auto"}
-    assert len(kept) == 6
+    merged = make_study.merged(tmp_path)
+    assert {record["label"] for record in merged} == {"OMMA", "Auto"}
+    assert len(merged) == 6
 
 
 def test_policies_that_are_run_later_stand_beside_those_of_the_repository(
@@ -99,12 +99,12 @@ def test_policies_that_are_run_later_stand_beside_those_of_the_repository(
     pack(before, tmp_path / "packed")
     write(tmp_path / "fresh", toy("online_fw", "macro_f1", 0.1))
     write(tmp_path / "fresh", toy("omma", "macro_f1", 0.1, value=0.75))
-    kept = make_study.merged(tmp_path / "fresh")
-    assert {one["label"]: one["result"]["value"] for one in kept} == {
+    merged = make_study.merged(tmp_path / "fresh")
+    assert {record["label"]: record["result"]["value"] for record in merged} == {
         "Greedy": 0.5, "OMMA": 0.75, "Online-FW": 0.5
     }  # fmt: skip
     write(tmp_path / "other", toy("omma", "macro_f1", 0.1, estimator="logistic"))
-    assert [one["label"] for one in make_study.merged(tmp_path / "other")] == ["OMMA"]
+    assert [record["label"] for record in make_study.merged(tmp_path / "other")] == ["OMMA"]
 
 
 def test_the_page_says_which_policies_have_fewer_sequences(script):
@@ -150,8 +150,8 @@ def test_the_page_of_likeness_comes_from_records(script, tmp_path):
 
 def test_the_page_of_auto_comes_from_records(script):
     make_auto = script("make_auto")
-    made = make_auto.page(make_auto.load(make_auto.PACKED)).rstrip() + "\n"
-    assert made == (DOCS / "auto.md").read_text(encoding="utf-8")
+    page = make_auto.page(make_auto.load(make_auto.PACKED)).rstrip() + "\n"
+    assert page == (DOCS / "auto.md").read_text(encoding="utf-8")
 
 
 def test_pictures_of_the_study_are_whole_and_come_from_records(script, tmp_path):
@@ -168,5 +168,5 @@ def test_pictures_of_the_study_are_whole_and_come_from_records(script, tmp_path)
 
 def test_the_page_of_intervals_comes_from_records(script):
     make_intervals = script("make_intervals")
-    made = make_intervals.page(read(make_intervals.PACKED)).rstrip() + "\n"
-    assert made == (DOCS / "intervals.md").read_text(encoding="utf-8")
+    page = make_intervals.page(read(make_intervals.PACKED)).rstrip() + "\n"
+    assert page == (DOCS / "intervals.md").read_text(encoding="utf-8")

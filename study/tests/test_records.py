@@ -43,17 +43,17 @@ def test_what_is_written_is_read(tmp_path_factory, spec, suite, label, result):
     record = make(suite, spec, label, kind="theory", result=result)
     path = write(folder, record)
     assert read(folder) == read([path]) == [record]
-    assert [found.name for found in folder.iterdir()] == [path.name]
+    assert [file.name for file in folder.iterdir()] == [path.name]
 
 
-@given(spec=SPECS, other=SPECS)
-def test_a_spec_has_one_key_whatever_its_order(spec, other):
+@given(spec=SPECS, other_spec=SPECS)
+def test_a_spec_has_one_key_whatever_its_order(spec, other_spec):
     def key(spec, kind="study"):
         return key_of({"suite": "s", "kind": kind, "spec": spec})
 
     assert key(spec) == key(dict(reversed(list(spec.items()))))
-    same = json.dumps(spec, sort_keys=True) == json.dumps(other, sort_keys=True)
-    assert (key(spec) == key(other)) == same
+    same = json.dumps(spec, sort_keys=True) == json.dumps(other_spec, sort_keys=True)
+    assert (key(spec) == key(other_spec)) == same
     assert key(spec) != key(spec, "theory")
 
 
@@ -83,7 +83,7 @@ def test_bad_lines_are_named_each_in_one_sentence(tmp_path):
     sentences = []
     assert len(read(tmp_path, bad=sentences.append)) == 1
     for name in bad:
-        assert sum(f"{name}.jsonl, line 1 is no record" in one for one in sentences) == 1
+        assert sum(f"{name}.jsonl, line 1 is no record" in sentence for sentence in sentences) == 1
     assert "its spec must have 'dataset', which is missing" in " ".join(sentences)
     with pytest.raises(ValueError, match="is no record"):
         read(tmp_path)
@@ -171,21 +171,24 @@ def test_progress_is_told(tmp_path):
 
 def test_packed_records_are_read_as_others_are(tmp_path):
     spec = {"dataset": "a"}
-    some = [
+    records = [
         make("mine", {**spec, "seed": seed}, "A", kind="auto", result={"value": 0.1 + seed / 3})
         for seed in range(3)
     ]
     failed = make("mine", {**spec, "seed": 9}, "A", kind="auto", error=ValueError("no"))
-    (path,) = pack([*some, failed], tmp_path)
+    (path,) = pack([*records, failed], tmp_path)
     assert path.name == "mine.jsonl.xz"
-    assert read(tmp_path) == some
+    assert read(tmp_path) == records
     history = {"rows": [1, 2], "values": [1 / 3, 0.5]}
     long = make("long", spec, "A", kind="auto", result={"value": 1 / 3, "history": history},
                 seconds={"run": 1 / 7})  # fmt: skip
     pack([long], tmp_path)
-    (kept,) = read(tmp_path / "long.jsonl.xz")
-    assert kept["result"] == {"value": 1 / 3, "history": {"rows": [1, 2], "values": [0.3333, 0.5]}}
-    assert kept["seconds"] == {"run": 0.143}
+    (packed,) = read(tmp_path / "long.jsonl.xz")
+    assert packed["result"] == {
+        "value": 1 / 3,
+        "history": {"rows": [1, 2], "values": [0.3333, 0.5]},
+    }
+    assert packed["seconds"] == {"run": 0.143}
     path.write_bytes(path.read_bytes()[:-9])
     sentences = []
     assert len(read(tmp_path, bad=sentences.append)) == 4  # whole lines before the end are there
@@ -208,7 +211,7 @@ def test_of_many_labels_the_first_sequence_keeps_counts(tmp_path):
     (path,) = pack(records, tmp_path)
     assert path.name == "mine-wide.jsonl.xz"
     packed = read(tmp_path)
-    assert [one["result"]["counts"] for one in packed] == [None, counts]
+    assert [record["result"]["counts"] for record in packed] == [None, counts]
     (section,) = sections(packed)
     assert (section.m, section.seeds, len(section.positive)) == (300, 2, 300)
     assert section.mean("omma", "macro_f1") == 0.25

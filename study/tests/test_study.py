@@ -109,10 +109,10 @@ def test_records_say_all_that_tables_need(smoke):
 def test_a_run_is_a_replay(smoke):
     eta, y = omma.datasets.long_tail(n=300, m=8, seed=0)
     before = omma.datasets.long_tail(n=300, m=8, seed=1)
-    wanted = {"policy": "omma", "feedback": "estimates", "metric": "macro_f1", "k": 3}
+    fields = {"policy": "omma", "feedback": "estimates", "metric": "macro_f1", "k": 3}
     for record in read(smoke):
         spec = record["spec"]
-        if wanted.items() <= spec.items():
+        if fields.items() <= spec.items():
             policy = omma.OMMA("macro_f1", 3, "estimates", spec["prior"])
             assert (
                 omma.replay(policy, eta, y, seed=spec["seed"]).value == (record["result"]["value"])
@@ -132,7 +132,7 @@ def best_by_hand(records):
         key = (spec["policy"], spec["feedback"], spec["metric"], spec["k"])
         values.setdefault(key, {}).setdefault(spec["prior"], []).append(record["result"]["value"])
     return {
-        key: max((mean(found), stdev(found)) for found in by_prior.values())
+        key: max((mean(of_prior), stdev(of_prior)) for of_prior in by_prior.values())
         for key, by_prior in values.items()
     }
 
@@ -245,7 +245,7 @@ def test_failures_are_recorded_and_tried_again(invoke, tmp_path, monkeypatch):
     write_folder(toy(), tmp_path / "data" / "toy")
     suite = write_suite(tmp_path / "mine.toml")
 
-    def broken(given):
+    def broken(table):
         raise RuntimeError("the estimator broke")
 
     with monkeypatch.context() as patch:
@@ -293,7 +293,7 @@ def test_estimates_are_made_once_and_shared_by_suites(invoke, tmp_path, monkeypa
     second = write_suite(tmp_path / "second.toml")
     assert invoke("run", first, "--data", "data", "--out", "out").exit_code == 0
 
-    def refuse(given):
+    def refuse(table):
         raise RuntimeError("fitted again")
 
     with monkeypatch.context() as patch:
@@ -520,8 +520,8 @@ def test_twenty_newsgroups_as_in_the_paper(tmp_path):
         .replace("[1e-6]", "[1e-6, 0.1]")
         .replace("seeds = 2", "seeds = 1")
     )
-    found = study.run(study.suite(path), tmp_path / "out", data=folder)
-    assert (found.done, found.failed) == (10, 0)
+    summary = study.run(study.suite(path), tmp_path / "out", data=folder)
+    assert (summary.done, summary.failed) == (10, 0)
     (section,) = sections(read(tmp_path / "out"))
     assert (section.n, section.m) == (7532, 20)
     assert section.paper is None  # here labels, each by itself: the paper has classes

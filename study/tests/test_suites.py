@@ -42,9 +42,9 @@ def test_a_suite_is_a_grid_without_what_is_not_supported():
     by_policy = Counter((run.policy, run.k) for run in runs)
     assert by_policy["ofo", 3] == 0
     assert by_policy["ofo", None] == by_policy["omma_eta", 3] == 2 * 3 * 2
-    one = next(run for run in runs if run.policy == "online_fw")
-    assert one.spec["options"] == {"history": 20}
-    assert one.spec["made"] == {"by": "long_tail", "n": 50, "m": 4}
+    run_of_fw = next(run for run in runs if run.policy == "online_fw")
+    assert run_of_fw.spec["options"] == {"history": 20}
+    assert run_of_fw.spec["made"] == {"by": "long_tail", "n": 50, "m": 4}
     assert {type(run.prior) for run in runs} == {float, type(None)}
     eta = next(run for run in runs if run.policy == "omma_eta")
     assert (eta.spec["policy"], eta.spec["feedback"]) == ("omma", "estimates")
@@ -120,12 +120,12 @@ def test_a_suite_of_suites_has_their_runs(tmp_path):
 
 
 def test_every_shipped_suite_can_be_read_and_names_known_data():
-    found = {one.name: one for one in study.suites()}
-    assert {"multilabel_fixed", "multiclass_fixed", "online_cpe", "smoke"} <= set(found)
-    for one in found.values():
-        assert one.title
-        stored = [s.dataset for s in one.sources if not s.made]
-        assert set(stored) <= set(CATALOGUE), one.name
+    suites = {suite.name: suite for suite in study.suites()}
+    assert {"multilabel_fixed", "multiclass_fixed", "online_cpe", "smoke"} <= set(suites)
+    for suite in suites.values():
+        assert suite.title
+        stored = [s.dataset for s in suite.sources if not s.made]
+        assert set(stored) <= set(CATALOGUE), suite.name
 
 
 @pytest.mark.parametrize(
@@ -140,16 +140,16 @@ def test_every_shipped_suite_can_be_read_and_names_known_data():
 def test_shipped_suites_cover_every_cell_of_the_paper(name, protocol):
     suite = study.suite(name)
     elsewhere = set() if name.startswith("multiclass_") else {"News20"}  # it stands in Table 3
-    papers = {CATALOGUE[one].paper for one in suite.datasets} - {None} - elsewhere
+    papers = {CATALOGUE[dataset].paper for dataset in suite.datasets} - {None} - elsewhere
     paper = figures().reset_index()
     paper = paper[(paper["cpe"] == protocol) & paper["dataset"].isin(papers)]
-    wanted = set(paper[["method", "metric", "k"]].itertuples(index=False, name=None))
+    cells = set(paper[["method", "metric", "k"]].itertuples(index=False, name=None))
     ours = {
         ("top_k_or_half" if run.policy == "baseline" else run.policy, run.metric, run.k or 0)
         for run in suite.limited(seeds=1, priors=[0.0]).runs
     }
-    assert wanted
-    assert wanted <= ours
+    assert cells
+    assert cells <= ours
     assert suite.priors == (0.0, 1e-6, 1e-3, 0.1, 1.0)
     assert suite.seeds == 5
 

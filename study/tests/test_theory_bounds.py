@@ -21,10 +21,10 @@ FEW = Constants(1.5, 4.0)
 
 def test_the_main_bound_and_that_of_estimates():
     for n in (1, 10, 12_345):
-        wanted = 4.0 * 3 * (1 + math.log(n)) / n + 2 * math.sqrt(2) * 1.5 * 0.01
-        assert omma_bound(n, FEW, Task.multilabel(3), error=0.01) == pytest.approx(wanted)
-        wanted = 4.0 * (2 + math.log(n)) / n
-        assert estimates_bound(n, FEW, Task.multiclass()) == pytest.approx(wanted)
+        expected = 4.0 * 3 * (1 + math.log(n)) / n + 2 * math.sqrt(2) * 1.5 * 0.01
+        assert omma_bound(n, FEW, Task.multilabel(3), error=0.01) == pytest.approx(expected)
+        expected = 4.0 * (2 + math.log(n)) / n
+        assert estimates_bound(n, FEW, Task.multiclass()) == pytest.approx(expected)
 
 
 def test_the_best_gamma_is_the_one_for_which_the_bound_is_least():
@@ -43,7 +43,7 @@ def test_the_best_gamma_is_the_one_for_which_the_bound_is_least():
 def test_the_bound_that_depends_on_frequencies():
     n, m, rarest, error = 10_000, 3, 0.2, 0.05
     a, b = 3, math.sqrt(2)
-    wanted = (
+    expected = (
         (2 + 12 * a * 1.5 * math.sqrt(math.log(n))) / math.sqrt(n)
         + 4.0 * a * (1 + math.log(n)) / n
         + 2 * b * 1.5 / n
@@ -51,15 +51,15 @@ def test_the_bound_that_depends_on_frequencies():
         + 1 / n
         + 2 * b * 1.5 * error
     )
-    assert frequency_bound(n, FEW, Task.multilabel(3), m, rarest, error) == pytest.approx(wanted)
+    assert frequency_bound(n, FEW, Task.multilabel(3), m, rarest, error) == pytest.approx(expected)
     assert first_useful("recall", 0.1) < first_useful("recall", 0.01)
 
 
 def test_arrays_and_infinity():
     rows = np.array([10, 100, 1000])
-    found = omma_bound(rows, FEW, Task.multiclass())
-    assert found.shape == (3,)
-    assert (np.diff(found) < 0).all()
+    bounds = omma_bound(rows, FEW, Task.multiclass())
+    assert bounds.shape == (3,)
+    assert (np.diff(bounds) < 0).all()
     endless = Constants(math.inf, math.inf)
     assert omma_bound(10, endless, Task.multiclass()) == math.inf
 

@@ -70,12 +70,12 @@ def samples(p, near):
 @pytest.mark.parametrize("p", [0.5, 0.1, 0.8])
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_constants_hold_and_are_nearly_reached(name, p):
-    found = constants(known(name), p)
+    claimed = constants(known(name), p)
     psi = TEXTBOOK[name]
     places = samples(p, near=1e-4)
     steep = max(np.linalg.norm(gradient(psi, c)) for c in places)
     bent = max(curvature(psi, c) for c in places)
-    for reached, constant in ((steep, found.lipschitz), (bent, found.smoothness)):
+    for reached, constant in ((steep, claimed.lipschitz), (bent, claimed.smoothness)):
         if math.isinf(constant):
             assert reached > 30  # and more, the nearer the corner
         else:
@@ -100,18 +100,18 @@ def test_averages_of_two_labels():
     p = np.array([0.2, 0.4])
     psi = TEXTBOOK["f1"]
     both = [
-        np.concatenate((one, other))
-        for one, other in zip(samples(p[0], 1e-5), reversed(samples(p[1], 1e-5)), strict=True)
+        np.concatenate((first, second))
+        for first, second in zip(samples(p[0], 1e-5), reversed(samples(p[1], 1e-5)), strict=True)
     ] + [np.concatenate((c, d)) for c in samples(p[0], 1e-5)[-6:] for d in samples(p[1], 1e-5)[-6:]]
     for name, average in (
         ("macro_f1", lambda c: (psi(c[:4]) + psi(c[4:])) / 2),
         ("micro_f1", lambda c: psi((c[:4] + c[4:]) / 2)),
     ):
-        found = constants(name, p)
+        claimed = constants(name, p)
         steep = max(np.linalg.norm(gradient(average, c)) for c in both)
         bent = max(curvature(average, c) for c in both)
-        assert 0.98 * found.lipschitz <= steep <= found.lipschitz * (1 + 1e-6)
-        assert 0.98 * found.smoothness <= bent <= found.smoothness * (1 + 1e-5)
+        assert 0.98 * claimed.lipschitz <= steep <= claimed.lipschitz * (1 + 1e-6)
+        assert 0.98 * claimed.smoothness <= bent <= claimed.smoothness * (1 + 1e-5)
 
 
 def recalls(c, m):
@@ -132,7 +132,7 @@ def test_classes(name):
     p = np.array([0.2, 0.3, 0.5])
     m = len(p)
     rng = np.random.default_rng(1)
-    found = constants(name, p)
+    claimed = constants(name, p)
 
     def psi(c):
         return OVER_CLASSES[name](c, m)
@@ -151,10 +151,10 @@ def test_classes(name):
     close += [np.where(s == 1, 1 - 1e-3, 1 - 1e-9) for s in extremes]
     places = [matrix(s, i) for s in (*close, *rng.random((40, m))) for i in range(m - 1)]
     steep = max(np.linalg.norm(gradient(psi, c)) for c in places)
-    assert 0.98 * found.lipschitz <= steep <= found.lipschitz * (1 + 1e-6)
-    if math.isfinite(found.smoothness):
+    assert 0.98 * claimed.lipschitz <= steep <= claimed.lipschitz * (1 + 1e-6)
+    if math.isfinite(claimed.smoothness):
         bent = max(curvature(psi, c, step=1e-6) for c in places)
-        assert 0.98 * found.smoothness - 1e-5 <= bent <= found.smoothness * (1 + 1e-4) + 1e-5
+        assert 0.98 * claimed.smoothness - 1e-5 <= bent <= claimed.smoothness * (1 + 1e-4) + 1e-5
 
 
 @pytest.mark.parametrize(
@@ -184,12 +184,12 @@ def test_utilities_are_concave_with_their_constants(make):
         assert utility.metric.value(counts) == pytest.approx(psi(c), abs=1e-12)
     steep = max(np.linalg.norm(gradient(psi, c)) for c in places)
     bent = max(curvature(psi, c, step=1e-5) for c in places)
-    found = utility.constants
-    assert 0.98 * found.lipschitz <= steep <= found.lipschitz * (1 + 1e-9)
-    assert 0.9 * found.smoothness <= bent + 1e-6
-    assert bent <= found.smoothness * (1 + 1e-6) + 1e-4
-    for one, other in zip(places[::2], places[1::2], strict=False):
-        assert psi((one + other) / 2) >= (psi(one) + psi(other)) / 2 - 1e-12
+    claimed = utility.constants
+    assert 0.98 * claimed.lipschitz <= steep <= claimed.lipschitz * (1 + 1e-9)
+    assert 0.9 * claimed.smoothness <= bent + 1e-6
+    assert bent <= claimed.smoothness * (1 + 1e-6) + 1e-4
+    for first, second in zip(places[::2], places[1::2], strict=False):
+        assert psi((first + second) / 2) >= (psi(first) + psi(second)) / 2 - 1e-12
 
 
 def test_worst_constants_are_those_of_an_end():

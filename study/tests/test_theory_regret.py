@@ -58,9 +58,9 @@ def test_counts_of_a_rule_are_those_of_many_rows():
     for distribution, rule in cases:
         eta = distribution.draw(100_000, rng).eta
         decided = rule.predict(eta)
-        found = distribution.counts(rule)
-        assert found.predicted == pytest.approx(decided.mean(axis=0), abs=0.01)
-        assert found.tp == pytest.approx((eta * decided).mean(axis=0), abs=0.01)
+        counts = distribution.counts(rule)
+        assert counts.predicted == pytest.approx(decided.mean(axis=0), abs=0.01)
+        assert counts.tp == pytest.approx((eta * decided).mean(axis=0), abs=0.01)
 
 
 @pytest.mark.parametrize("name", ["f1", "gmean", "hmean", "jaccard"])
@@ -90,30 +90,30 @@ def test_what_is_subtracted_is_zero_on_average_and_most_of_the_noise():
     distribution, metric = Independent(Beta(0.5, 2.0)), omma.metric("f1")
     problem = Problem(distribution, metric, optimum(metric, distribution))
     rows, sequences = [200, 2000], 200
-    found = measure(problem, omma.OMMA("f1"), rows, sequences, seed=7)
+    measured = measure(problem, omma.OMMA("f1"), rows, sequences, seed=7)
     plain = np.empty((sequences, 2))
     for i in range(sequences):
         stream = distribution.draw(2000, np.random.default_rng((7, i)))
         decided = omma.replay(omma.OMMA("f1"), stream.eta, stream.y).predictions
         seen = counts_at(stream.y, decided, np.array(rows))
         plain[i] = [problem.best.value - metric.value(counts) for counts in seen]
-    difference = plain - found.policy
+    difference = plain - measured.policy
     error = difference.std(axis=0) / np.sqrt(sequences)
     assert (np.abs(difference.mean(axis=0)) < 3.5 * error).all()
-    assert (found.policy.std(axis=0) < 0.6 * plain.std(axis=0)).all()
-    assert (found.policy.std(axis=0)[1] < 0.35 * plain.std(axis=0)[1]).all()
+    assert (measured.policy.std(axis=0) < 0.6 * plain.std(axis=0)).all()
+    assert (measured.policy.std(axis=0)[1] < 0.35 * plain.std(axis=0)[1]).all()
 
 
 def test_regret_of_a_smooth_concave_utility_falls_as_1_over_n():
     distribution, metric = Independent(Beta(0.5, 2.0)), utilities.geometric().metric
     problem = Problem(distribution, metric, optimum(metric, distribution))
     rows = [100, 300, 1000, 3000, 10_000, 30_000]
-    found = measure(problem, omma.OMMA(metric), rows, 24, seed=0)
-    rate = fitted_rate(found.rows, found.regret, start=100)
+    measured = measure(problem, omma.OMMA(metric), rows, 24, seed=0)
+    rate = fitted_rate(measured.rows, measured.regret, start=100)
     # ln n / n falls as n^-0.88 on this stretch, 1/n as n^-1.
     assert rate.low < -0.88 < rate.high + 0.1
     assert -1.05 < rate.exponent < -0.75
-    assert (found.policy.mean(axis=0) > found.regret.mean(axis=0)).all()  # by concavity
+    assert (measured.policy.mean(axis=0) > measured.regret.mean(axis=0)).all()  # by concavity
 
 
 def test_a_curve_that_crosses_zero_has_no_rate():

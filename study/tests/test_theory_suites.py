@@ -18,25 +18,25 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("records")
 
 
-def records_of(suite, folder, wanted=lambda spec: True):
-    """Quick runs of a suite, those that are wanted."""
-    done = perform([job for job in suite.jobs(True) if wanted(job.spec)], folder)
+def records_of(suite, folder, selects=lambda spec: True):
+    """Quick runs of a suite, those that a function of the specification selects."""
+    done = perform([job for job in suite.jobs(True) if selects(job.spec)], folder)
     assert not done.failed
     return [
         record
         for record in read(folder)
-        if record["suite"] == suite.name and wanted(record["spec"])
+        if record["suite"] == suite.name and selects(record["spec"])
     ]
 
 
 def test_regret_shrinks_for_f1_and_not_for_precision_at_1(folder):
     chosen = ("f1", "macro-precision-at-1")
-    found = records_of(
+    records = records_of(
         regret.REGRET,
         folder,
         lambda spec: spec["dataset"] in chosen and spec["policy"] in ("OMMA", "OFO"),
     )
-    by_name = {(r["spec"]["dataset"], r["label"]): r["result"] for r in found}
+    by_name = {(r["spec"]["dataset"], r["label"]): r["result"] for r in records}
     for who in ("OMMA", "OFO"):
         result = by_name["f1", who]
         assert result["regret"][-1] < 0.2 * result["regret"][0]
@@ -83,32 +83,32 @@ def test_rules_are_those_that_omma_had():
 
 
 def test_bounds_are_never_crossed(folder):
-    found = records_of(bounds.BOUNDS, folder)
-    assert {r["spec"]["dataset"] for r in found} == set(bounds.UTILITIES)
-    for record in found:
+    records = records_of(bounds.BOUNDS, folder)
+    assert {r["spec"]["dataset"] for r in records} == set(bounds.UTILITIES)
+    for record in records:
         result = record["result"]
         shortfall, error, bound = (
             np.array(result[part]) for part in ("shortfall", "error", "bound")
         )
         assert (shortfall - 3 * error <= bound + 1e-9).all(), record["spec"]
-    some = [r for r in found if r["result"]["smoothness"] > 0]
-    assert all(r["result"]["shortfall"][-1] > 0 for r in some)  # they are not trivially below
+    curved = [r for r in records if r["result"]["smoothness"] > 0]
+    assert all(r["result"]["shortfall"][-1] > 0 for r in curved)  # they are not trivially below
 
 
 def test_regret_grows_with_the_error_of_estimates(folder):
-    found = records_of(
+    records = records_of(
         estimation.ESTIMATION,
         folder,
         lambda spec: spec["dataset"] == "binary" and spec["distortion"] in ("noise", "bias"),
     )
-    for record in found:
+    for record in records:
         result = record["result"]
         assert (np.diff(result["distance"]) > 0).all()
         ends = np.array(result["regret"])[:, -1]
         assert ends[-1] > 5 * abs(ends[0])
         if record["label"] == "OMMA":
             assert (ends < np.array(result["bound"])[:, -1]).all()
-    biased = {r["label"]: r for r in found if r["spec"]["distortion"] == "bias"}
+    biased = {r["label"]: r for r in records if r["spec"]["distortion"] == "bias"}
     labels = biased.pop("OMMA")
     (trusting,) = biased.values()
     # Counts that are biased as the probabilities are give a rule that fits those.
@@ -117,7 +117,7 @@ def test_regret_grows_with_the_error_of_estimates(folder):
 
 def test_a_crossing_is_found_between_strengths():
     def record(*regrets):
-        return {"result": {"regret": [[one] for one in regrets], "strength": [0.0, 1.0, 2.0]}}
+        return {"result": {"regret": [[regret] for regret in regrets], "strength": [0.0, 1.0, 2.0]}}
 
     flat = record(1.0, 1.0, 1.0)
     assert estimation.crossing(record(0.0, 0.5, 1.5), flat, 0) == pytest.approx(1.5)
@@ -126,9 +126,9 @@ def test_a_crossing_is_found_between_strengths():
 
 
 def test_smoothing_helps_where_there_is_a_kink(folder):
-    found = {r["spec"]["way"]: r["result"] for r in records_of(bounds.SMOOTHING, folder)}
-    kinked = found.pop("with its kink")
-    for result in found.values():
+    by_way = {r["spec"]["way"]: r["result"] for r in records_of(bounds.SMOOTHING, folder)}
+    kinked = by_way.pop("with its kink")
+    for result in by_way.values():
         assert (np.array(result["shortfall"]) < result["bound"]).all()
         low, high = result["rate"][1:]
         assert low - 0.15 < -0.5 < high + 0.15
@@ -136,8 +136,8 @@ def test_smoothing_helps_where_there_is_a_kink(folder):
 
 
 def test_the_adversary(folder):
-    found = {r["label"]: r["result"] for r in records_of(order.ADVERSARY, folder)}
-    for result in found.values():
+    by_player = {r["label"]: r["result"] for r in records_of(order.ADVERSARY, folder)}
+    for result in by_player.values():
         for worse, error, least in zip(
             np.max(result["regret"], axis=1),
             np.max(result["error"], axis=1),
@@ -145,11 +145,11 @@ def test_the_adversary(folder):
             strict=True,
         ):
             assert worse >= least - 3 * error
-    at_end = {who: max(result["regret"][-1]) for who, result in found.items()}
+    at_end = {who: max(result["regret"][-1]) for who, result in by_player.items()}
     assert at_end["OMMA"] == pytest.approx(1 / 9, abs=0.006)
     assert at_end["hedge 0.833"] == pytest.approx(1 / 36, abs=0.006)
     assert at_end["hedge 0.833"] == min(at_end.values())
-    for who, result in found.items():
+    for who, result in by_player.items():
         limit = order.worst_regret(result["share"][-1])
         assert at_end[who] == pytest.approx(limit, abs=0.008)
 
@@ -167,8 +167,8 @@ def test_worst_regret_of_a_share_is_what_the_best_second_half_leaves():
 
 
 def test_after_a_shift_old_counts_are_in_the_way(folder):
-    found = records_of(order.SHIFT, folder)
-    rarer = {r["label"]: r["result"] for r in found if r["spec"]["shift"] == "rarer"}
+    records = records_of(order.SHIFT, folder)
+    rarer = {r["label"]: r["result"] for r in records if r["spec"]["shift"] == "rarer"}
     before, after = rarer["OMMA"]["halves"]
     assert before == pytest.approx(rarer["OMMA, begun anew"]["halves"][0])
     assert after < rarer["OMMA, begun anew"]["halves"][1] - 0.02
@@ -176,8 +176,8 @@ def test_after_a_shift_old_counts_are_in_the_way(folder):
 
 
 def test_greedy_and_omma_agree_more_and_more(folder):
-    found = records_of(rules.AGREEMENT, folder, lambda spec: spec["dataset"] in ("f1", "binary"))
-    for record in found:
+    records = records_of(rules.AGREEMENT, folder, lambda spec: spec["dataset"] in ("f1", "binary"))
+    for record in records:
         result = record["result"]
         assert result["same"][-1] < 0.1 * result["same"][0]
         assert result["own"][-1] < result["own"][0]
@@ -194,12 +194,12 @@ def test_greedys_rule_is_that_of_the_library():
 
 
 def test_calibration_takes_the_floor_away(folder):
-    found = records_of(
+    records = records_of(
         estimation.CALIBRATION,
         folder,
         lambda spec: spec["dataset"] == "f1" and spec["distortion"] == "log-odds × 2",
     )
-    by_name = {record["label"]: record["result"]["regret"][-1] for record in found}
+    by_name = {record["label"]: record["result"]["regret"][-1] for record in records}
     assert by_name["Auto"] < 0.5 * by_name["OMMA"]
     assert by_name["Auto"] < 0.5 * by_name["OMMA(η̂)"]
 
@@ -210,10 +210,10 @@ def test_all_that_was_run_is_shown(folder):
     for suite in suites():
         if suite.name not in there:
             perform(list(suite.jobs(True))[-1:], folder)
-    every = read(folder)
-    shown = tables(every)
+    records = read(folder)
+    shown = tables(records)
     assert len(shown) >= len(suites())
-    pictures = figures(every)
+    pictures = figures(records)
     assert {"regret", "bounds", "smoothing", "adversary", "shift", "agreement"} <= set(pictures)
     assert tables([]) == []
 
