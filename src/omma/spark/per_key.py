@@ -19,7 +19,7 @@ from omma.policies import Policy
 from omma.spark.columns import Columns, check_there, label_ids, read_columns
 from omma.spark.store import check_same, options_of
 from omma.spark.streaming import check_policy, whole_path
-from omma.spark.work import PREDICTION, compiled_once, packed, unpacked
+from omma.spark.work import PREDICTION, packed, unpacked
 from omma.state import State
 
 STATE = "omma"  # the name of the state variable in the checkpoint
@@ -168,8 +168,7 @@ class PerKey(StatefulProcessor):  # type: ignore[misc]
             if part is None:  # Spark hands the rows of a key over in several frames
                 part = WorkerPart(self._policy, handed_out(state))
             columns = replace(self._columns, m=state.m)
-            with compiled_once(self._policy, columns):
-                predictions = part.decide(*columns.read(batch))
+            predictions = part.decide(*columns.read(batch))
             decided = frame[[self._key, self._id]].copy()
             decided[PREDICTION] = label_ids(predictions).to_pylist()
             yield decided

@@ -1,12 +1,7 @@
 """What workers do: decide the rows of a partition on one state, and return what they add to it."""
 
 import io
-import os
-import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,35 +15,8 @@ from omma.rule import Rule
 from omma.spark.columns import Columns, indicators, label_ids
 from omma.state import State
 
-if sys.platform != "win32":
-    import fcntl
-
-_DONE: set[Any] = set()  # kinds of batches that this process has run
 PREDICTION, DELTA = "prediction", "delta"  # columns that workers add
 DELTA_ALONE = pa.schema([(DELTA, pa.binary())])
-
-
-@contextmanager
-def compiled_once(policy: Any, columns: Columns) -> Iterator[None]:
-    """Let one process of a host at a time run its first batch of a kind.
-
-    The first process may compile for seconds. It leaves machine code on disk, which the others load
-    in a fraction of a second. Later batches do not wait.
-    """
-    kind = (repr(policy), columns.eta, columns.y is None)
-    if kind in _DONE or sys.platform == "win32":
-        yield
-        return
-    os.environ.setdefault("OMMA_QUIET", "1")  # nobody watches the log of a worker
-    place = Path(tempfile.gettempdir()) / f"omma-compiling-{os.getuid()}"
-    handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # freed with the file, or with the process
-        yield
-    finally:
-        os.close(handle)
-    _DONE.add(kind)
-
 
 # Functions for ``mapInArrow``; the arguments before ``batches`` are the same for all workers.
 
@@ -70,8 +38,7 @@ def decide_rows(
     for batch in batches:
         if not batch.num_rows:
             continue
-        with compiled_once(policy, columns):
-            predictions = part.decide(*columns.read(batch))
+        predictions = part.decide(*columns.read(batch))
         if keep is not None:
             decided = {name: batch.column(name) for name in keep}
             decided[PREDICTION] = label_ids(predictions)
@@ -98,8 +65,7 @@ def count_late(
             continue
         eta, y, _ = columns.read(batch)
         decided = indicators(batch.column(PREDICTION), eta)
-        with compiled_once(policy, columns):
-            delta = settled(policy, state, eta, y, decided)
+        delta = settled(policy, state, eta, y, decided)
         total = delta if total is None else total + delta
     if total is not None:
         yield _delta_row(total, DELTA_ALONE)
