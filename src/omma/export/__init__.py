@@ -4,7 +4,8 @@ Users call ``Rule.to_onnx``, ``Rule.to_sql``, ``Rule.to_torch`` and ``Rule.to_sk
 row, with η in double precision, each target computes:
 
 1. where the rule is calibrated and η > 0, c = sigmoid(a·z·r·(2 − r) + b + b_j), else c = η, with
-   z = logit(clip(η)) and r = s / max(|z|, s), or r = 1 where the rule does not squash logits;
+   z = logit(clip(η)) and r = s / max(|z|, s), for a, b, b_j and s of ``rule.curve``; r is 1, and is
+   left out, where s is ``STRAIGHT``;
 2. gain = slope·c + offset, and with a table of costs + Σ c_i·matrix[i, j], in the order of i;
 3. without a table of costs, η = 0 is no candidate: its gain is minus infinity;
 4. every gain of at least 0, of these up to ``at_most`` of the largest, or the k largest whatever
@@ -12,9 +13,6 @@ row, with η in double precision, each target computes:
 """
 
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 
 def register_skl2onnx() -> None:
@@ -29,19 +27,6 @@ def register_skl2onnx() -> None:
     from omma.export.skl2onnx import register
 
     register()
-
-
-def logits_of(rule: Any) -> tuple[float, NDArray[np.float64], float | None] | None:
-    """The numbers a, b + b_j of each label, and s or None; None where η is taken as it is.
-
-    >>> from omma import Rule
-    >>> logits_of(Rule([1.0], [-0.5])) is None
-    True
-    """
-    if rule.calibration is None:
-        return None
-    scale, common, biases, *squash = rule.calibration
-    return float(scale), np.asarray(biases + common), squash[0] if squash else None
 
 
 def seats_of(rule: Any) -> int | None:

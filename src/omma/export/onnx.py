@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma._validate import check_choice, require
-from omma.export import logits_of, seats_of
+from omma.export import seats_of
+from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import LEAST, MOST
+from omma.state_parts import Curve
 
 OPSET, IR_VERSION = 17, 8  # what onnxruntime has read since 2022
 MANY = 256  # classes beyond which a table of costs would make too large a graph
@@ -83,8 +85,9 @@ def write_rule(graph: Graph, rule: Any, eta: str) -> str:
     zero, never = graph.constant("zero", 0.0), graph.constant("never", -np.inf)
     is_candidate = graph.node("Greater", wide, zero)
     probabilities = wide
-    if rule.calibration is not None:
-        probabilities = graph.node("Where", is_candidate, _calibrated(graph, rule, wide), zero)
+    if rule.curve is not None:
+        calibrated = _calibrated(graph, rule.curve, wide)
+        probabilities = graph.node("Where", is_candidate, calibrated, zero)
     gains = _gains(graph, rule, probabilities)
     if rule.matrix is None:
         gains = graph.node("Where", is_candidate, gains, never)
@@ -108,20 +111,20 @@ def class_places(graph: Graph, decisions: str) -> str:
     return graph.node("ArgMax", decisions, axis=1, keepdims=0)
 
 
-def _calibrated(graph: Graph, rule: Any, eta: str) -> str:
+def _calibrated(graph: Graph, curve: Curve, eta: str) -> str:
     """Calibrated probabilities."""
-    scale, bias, squash = logits_of(rule) or (1.0, np.zeros(rule.m), None)
+    scale, common, biases, squash = curve
     clipped = graph.node("Max", eta, graph.constant("least", LEAST))
     clipped = graph.node("Min", clipped, graph.constant("most", MOST))
     complement = graph.node("Sub", graph.constant("one", 1.0), clipped)
     logit = graph.node("Log", graph.node("Div", clipped, complement))
-    if squash is not None:  # z·r·(2 − r), r = s / max(|z|, s)
+    if squash != STRAIGHT:  # z·r·(2 − r), r = s / max(|z|, s)
         bound = graph.constant("squash", squash)
         r = graph.node("Div", bound, graph.node("Max", graph.node("Abs", logit), bound))
         two_less_r = graph.node("Sub", graph.constant("two", 2.0), r)
         logit = graph.node("Mul", logit, graph.node("Mul", r, two_less_r))
     scaled = graph.node("Mul", logit, graph.constant("scale", scale))
-    return graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", bias)))
+    return graph.node("Sigmoid", graph.node("Add", scaled, graph.constant("bias", common + biases)))
 
 
 def _gains(graph: Graph, rule: Any, eta: str) -> str:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from omma._validate import check_choice, shown
-from omma.export import logits_of, seats_of
+from omma.export import seats_of
+from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import LEAST, MOST
 
 CHUNK = 52  # halvings written as one division: 2**52 is read without rounding everywhere
@@ -145,24 +146,26 @@ def _rule_table(rule: Any, words: Dialect) -> str:
 
 def _numbers(rule: Any, words: Dialect) -> list[list[str]]:
     """Slope and offset of each label, and its bias where the rule is calibrated."""
-    logits = logits_of(rule)
-    vectors = [rule.slope, rule.offset, *([] if logits is None else [logits[1]])]
+    vectors = [rule.slope, rule.offset]
+    if rule.curve is not None:
+        _, common, biases, _ = rule.curve
+        vectors.append(common + biases)
     return [[words.number(float(x)) for x in label] for label in zip(*vectors, strict=True)]
 
 
 def _gain(rule: Any, words: Dialect, eta: str, slope: str, shift: str, bias: str = "") -> str:
     """The gain of a label, in double precision."""
     used = words.real(eta)  # a column may be a decimal, or single precision
-    logits = logits_of(rule)
-    if logits is not None:
+    if rule.curve is not None:
+        scale, _, _, squash = rule.curve
         raised = f"{words.larger}({used}, {words.real(words.number(LEAST))})"
         clipped = f"{words.smaller}({raised}, {words.real(words.number(MOST))})"
-        logit, squash = f"LN({clipped} / (1 - {clipped}))", logits[2]
-        if squash is not None:  # z·r·(2 − r), r = s / max(|z|, s)
+        logit = f"LN({clipped} / (1 - {clipped}))"
+        if squash != STRAIGHT:  # z·r·(2 − r), r = s / max(|z|, s)
             bound = words.real(words.number(squash))
             r = f"({bound} / {words.larger}(ABS({logit}), {bound}))"
             logit = f"({logit} * ({r} * (2 - {r})))"
-        scaled = f"{words.real(words.number(logits[0]))} * {logit} + {words.real(bias)}"
+        scaled = f"{words.real(words.number(scale))} * {logit} + {words.real(bias)}"
         used = f"(1 / (1 + EXP(-({scaled}))))"
     return f"{words.real(slope)} * {used} + {words.real(shift)}"
 

@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from omma.export import logits_of, seats_of
+from omma.export import seats_of
 from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import LEAST, MOST
+from omma.state_parts import Curve
 
 
 class RuleHead(nn.Module):
@@ -26,9 +27,10 @@ class RuleHead(nn.Module):
 
     def __init__(self, rule: Any) -> None:
         super().__init__()
-        self.scale, bias, squash = logits_of(rule) or (1.0, np.zeros(rule.m), None)
-        self.squash = STRAIGHT if squash is None else squash
+        curve: Curve = rule.curve or (1.0, 0.0, np.zeros(rule.m), STRAIGHT)
+        self.scale, common, biases, self.squash = curve
         matrix = np.zeros((0, rule.m)) if rule.matrix is None else rule.matrix
+        bias = common + biases
         buffers = {"slope": rule.slope, "offset": rule.offset, "matrix": matrix, "bias": bias}
         for name, values in buffers.items():
             self.register_buffer(name, torch.from_numpy(np.array(values, dtype=np.float64)))
