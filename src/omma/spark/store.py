@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,9 +29,7 @@ WHAT = "state of an omma stream"
 FOLDER = "omma"
 NAME = re.compile(r"(\d{1,18})\.npz")
 KEPT = 100  # batches, as many as Spark itself can go back by default
-# The folders that this process has locked, and the query of each, once it has started.
-_LOCKS: dict[Path, tuple[ExitStack, Any]] = {}
-_GUARD = threading.Lock()
+_LOCKS: dict[Path, CheckpointLock] = {}  # the last lock of each folder, in this process
 
 
 class TornError(ValueError):
@@ -166,48 +163,26 @@ def restored(saved: Saved, policy: Policy | None = None) -> State | None:
     return state
 
 
-def hold(store: Store) -> Path | None:
-    """Lock a checkpoint for this process, or say who uses it; None in an object store.
+class CheckpointLock(StreamingQueryListener):  # type: ignore[misc]
+    """Locks the folder of states for this process until a query has ended, or says who uses it."""
 
-    It stays locked until its query or the process ends. In an object store nothing can be locked;
-    there, Spark itself detects two queries that write the same batch.
-    """
-    folder = store.folder
-    if folder is None:
-        return None
-    with _GUARD:
-        _, query = _LOCKS.get(folder, (None, None))
-        if query is not None and not query.isActive:  # and its listener has not been called yet
-            _LOCKS.pop(folder)[0].close()
+    def __init__(self, folder: Path) -> None:
+        self.query: Any = None  # once it has started
+        self._session: Any = None
+        self._lock = ExitStack()
         folder.mkdir(parents=True, exist_ok=True)
-        lock = ExitStack()
-        lock.enter_context(locked(folder / "states", "a stream of omma.spark"))
-        _LOCKS[folder] = lock, None
-    return folder
+        self._lock.enter_context(locked(folder / "states", "a stream of omma.spark"))
 
+    def release(self) -> None:
+        """Unlock the folder; twice does no harm."""
+        self._lock.close()
 
-def is_held(store: Store) -> bool:
-    """Whether this process has locked a checkpoint."""
-    return store.folder is None or store.folder in _LOCKS
-
-
-def release(folder: Path) -> None:
-    """Unlock a checkpoint."""
-    with _GUARD:
-        lock, _ = _LOCKS.pop(folder, (None, None))
-    if lock is not None:
-        lock.close()
-
-
-class Release(StreamingQueryListener):  # type: ignore[misc]
-    """Unlocks a checkpoint when its query has ended."""
-
-    def __init__(self, session: Any, query: Any, folder: Path) -> None:
-        self._session, self._query, self._folder = session, str(query.id), folder
-        _LOCKS[folder] = _LOCKS[folder][0], query
+    def release_after(self, session: Any, query: Any) -> None:
+        """Unlock the folder when a query has ended."""
+        self._session, self.query = session, query
         session.streams.addListener(self)
         if not query.isActive:  # it ended before the listener was there
-            release(folder)
+            self.release()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """Nothing to do."""
@@ -216,7 +191,28 @@ class Release(StreamingQueryListener):  # type: ignore[misc]
         """Nothing to do."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """Unlock the checkpoint."""
-        if str(event.id) == self._query:
-            release(self._folder)
+        """Unlock the folder."""
+        if str(event.runId) == str(self.query.runId):  # a query that is restarted keeps its id
+            self.release()
             self._session.streams.removeListener(self)
+
+
+def hold(store: Store) -> CheckpointLock | None:
+    """Lock a checkpoint for this process; None in an object store.
+
+    There nothing can be locked, and Spark itself detects two queries that write the same batch.
+    """
+    folder = store.folder
+    if folder is None:
+        return None
+    earlier = _LOCKS.get(folder)
+    # The query may have ended before Spark has told its listener.
+    if earlier is not None and earlier.query is not None and not earlier.query.isActive:
+        earlier.release()
+    _LOCKS[folder] = CheckpointLock(folder)
+    return _LOCKS[folder]
+
+
+def is_held(store: Store) -> bool:
+    """Whether this process has locked a checkpoint."""
+    return store.folder is None or store.folder in _LOCKS

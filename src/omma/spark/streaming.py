@@ -16,7 +16,7 @@ from omma.policies import Policy
 from omma.rule import Rule
 from omma.spark.columns import check_there, read_columns
 from omma.spark.runner import Function, LateRunner, Runner, collected, labels_in, schema_of
-from omma.spark.store import Release, Store, check_same, hold, options_of, release, restored
+from omma.spark.store import Store, check_same, hold, options_of, restored
 from omma.spark.work import PREDICTION, decide_by_rule, decide_rows
 from omma.state import State
 
@@ -213,7 +213,7 @@ def stream(
         late = LateRunner(policy, columns, Store(place), sink, id, time, watermark)
         runner, sdf = late, late.united(sdf, labels)
     # Behind Spark Connect batches run elsewhere: there the runner takes the lock itself.
-    folder = None if remote else hold(runner.store)
+    lock = None if remote else hold(runner.store)
     try:
         runner.check()
         writer = sdf.writeStream.foreachBatch(runner).option("checkpointLocation", place)
@@ -221,11 +221,11 @@ def stream(
         writer = writer if name is None else writer.queryName(name)
         query = writer.start()
     except BaseException:
-        if folder is not None:
-            release(folder)
+        if lock is not None:
+            lock.release()
         raise
-    if folder is not None:
-        Release(sdf.sparkSession, query, folder)
+    if lock is not None:
+        lock.release_after(sdf.sparkSession, query)
     return query
 
 
