@@ -40,13 +40,13 @@ def one_threshold(rule: Any) -> Any:
     >>> float(one_threshold(Rule([1.0], [-0.5])))
     0.5
     """
-    slope, offset = float(rule.slope[0]), float(rule.offset[0])
     options = (rule.k, rule.calibration, rule.at_most)
-    if rule.m != 1 or any(option is not None for option in options) or slope < 0:
+    if rule.m != 1 or any(option is not None for option in options):
         return None
-    if slope == 0:
-        return np.float64(TINIEST if offset >= 0 else np.inf)
-    cut = -offset / slope
+    slope, offset = float(rule.slope[0]), float(rule.offset[0])
+    cut = float(rule.thresholds[0])
+    if np.isnan(cut):  # the label is predicted below a probability
+        return None
     # Dividing rounds: go to the very first number that gains, as the rule computes gains.
     while slope * cut + offset < 0:
         cut = np.nextafter(cut, np.inf)
