@@ -10,7 +10,6 @@ import pyarrow as pa
 from omma import npz
 from omma.batch_step import WorkerPart, settled
 from omma.policies import Policy
-from omma.rows.batch import Batch
 from omma.rule import Rule
 from omma.spark.columns import Columns, indicators, label_ids
 from omma.state import State
@@ -76,8 +75,8 @@ def decide_by_rule(
 ) -> Iterator[Any]:
     """The same columns, and decisions by a rule as another one; nothing is counted."""
     for batch in batches:
-        values = Batch.read(columns.owner, columns.read(batch)[0])
-        ids = label_ids(rule.predict(values.check(columns.owner).values))
+        eta, _, _ = columns.read(batch)
+        ids = label_ids(rule.predict(eta))
         names = [*batch.schema.names, name]
         yield pa.RecordBatch.from_arrays([*batch.columns, ids], names)
 
