@@ -426,6 +426,11 @@ class Rule:
         return html_table(title + notes, ("label", "slope", "offset"), gains, self.m)
 
 
+def simple_rule(k: int | None, m: int, at_most: int | None = None) -> Rule:
+    """The rule before anything is known: the threshold 0.5, or the k most probable of m labels."""
+    return Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k, at_most=at_most)
+
+
 def squashed(logits: NDArray[np.float64], s: float) -> NDArray[np.float64]:
     """Squash logits beyond s, as kernels do: z becomes z·r·(2 − r), r = s / max(abs(z), s).
 
@@ -434,6 +439,25 @@ def squashed(logits: NDArray[np.float64], s: float) -> NDArray[np.float64]:
     """
     r = s / np.maximum(np.abs(logits), s)
     return np.asarray(logits * (r * (2.0 - r)))
+
+
+def calibrated(eta: Any, curve: Curve) -> Any:
+    """Probabilities (n, m), calibrated as kernels do it; a CSR matrix stays one.
+
+    >>> calibrated(np.array([[0.0, 0.5]]), (2.0, 1.0, np.zeros(2), 1000.0)).round(2)
+    array([[0.  , 0.73]])
+    """
+    from scipy.special import expit, logit  # late, as in ``folded``
+
+    a, b, biases, s = curve
+    if sparse.issparse(eta):
+        matrix = eta.copy()
+        matrix.data = calibrated(eta.data, (a, b, biases[eta.indices], s))
+        return matrix
+    values = np.asarray(eta, dtype=np.float64)
+    logits = squashed(logit(np.clip(values, LEAST, MOST)), s)
+    # A label of probability zero stays there: it is no candidate.
+    return np.where(values > 0.0, expit(a * logits + b + biases), 0.0)
 
 
 def _read_calibration(calibration: Any, m: int) -> Any:

@@ -29,8 +29,8 @@ from omma.datasets.tables import NAMED_COLUMNS, SEPARATORS
 from omma.plots.choice import above
 from omma.policies import UnsupportedMetricError
 from omma.policies.base import whole_for
-from omma.policies.fixed import simple_rule
 from omma.policies.registry import REGISTRY
+from omma.rule import simple_rule
 from omma.tables import MISSING, UNSUPPORTED, Grid, GridEntry, fitting, text_grid
 from omma.unseen import everything_is_best
 

@@ -23,10 +23,9 @@ from omma.limits import Limit, LimitStatus, read_limits
 from omma.metrics import Macro, Metric, OverClasses, metric as find_metric
 from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
 from omma.policies.base import check_task
-from omma.policies.fixed import simple_rule
 from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch, read_labelled
-from omma.rule import Rule
+from omma.rule import Rule, simple_rule
 from omma.tables import HAT_ETA
 from omma.unseen import check_logged_labels, everything_is_best
 

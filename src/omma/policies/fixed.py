@@ -116,8 +116,3 @@ class FixedRule(FixedPolicy):
     @property
     def needs_eta(self) -> bool:
         return self.decision.calibration is not None
-
-
-def simple_rule(k: int | None, m: int, at_most: int | None = None) -> Rule:
-    """The rule before anything is known: the threshold 0.5, or the k most probable of m labels."""
-    return Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k, at_most=at_most)

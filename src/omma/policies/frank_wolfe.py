@@ -26,12 +26,11 @@ from omma.limits import Limit
 from omma.metrics import Metric, MetricName
 from omma.plan import fixed_plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_sample, whole_for
-from omma.policies.fixed import simple_rule
 from omma.policies.mixture import Iteration, Mixture
 from omma.policies.omma import OMMA
 from omma.rows.arrays import Rows
 from omma.rows.batch import Batch
-from omma.rule import Rule
+from omma.rule import Rule, simple_rule
 
 Vector = NDArray[np.float64]
 

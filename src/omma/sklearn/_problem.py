@@ -6,18 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import expit, logit
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from omma._validate import shown
-from omma.kernels.layout import LEAST, MOST
 from omma.metrics import Metric
 from omma.metrics.base import OF_CLASSES
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, open_table
 from omma.rows.labels import read_labels
-from omma.rule import Rule, squashed
+from omma.rule import Rule, calibrated
 
 Floats = NDArray[np.float64]
 ABOVE_ZERO = np.finfo(np.float64).tiny  # to scikit-learn, a score of zero is negative
@@ -275,11 +273,7 @@ def decision_scores(rule: Rule, eta: Any, problem: Problem) -> Floats:
 
 def _gains(rule: Rule, eta: Floats) -> Floats:
     """Gains in the unit of a probability; labels of probability zero come last."""
-    values = eta
-    if rule.curve is not None:
-        a, b, biases, s = rule.curve
-        calibrated = expit(a * squashed(logit(np.clip(eta, LEAST, MOST)), s) + b + biases)
-        values = np.where(eta > 0, calibrated, 0.0)
+    values = eta if rule.curve is None else calibrated(eta, rule.curve)
     gains = values * rule.slope + rule.offset
     if rule.matrix is not None:
         gains, unit = gains + values @ rule.matrix, np.abs(rule.matrix).max()

@@ -26,7 +26,6 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from omma.calibration.online import OnlineCalibrator
 from omma.calibration.whole import calibration_of
 from omma.counts import Counts, add_counts
 from omma.evaluation import replay
@@ -35,9 +34,8 @@ from omma.metrics import Metric
 from omma.metrics.scoring import value_with
 from omma.policies import OMMA, Auto, TunedThresholds
 from omma.policies.bagged_thresholds import bagged_rule, has_cuts
-from omma.policies.fixed import simple_rule
 from omma.rows.batch import Batch
-from omma.rule import Rule
+from omma.rule import Rule, calibrated, simple_rule
 from omma.sklearn._problem import MULTILABEL, Problem
 from omma.state import State
 from omma.state_parts import Prices
@@ -153,8 +151,7 @@ class RuleSearch:
         if isinstance(policy, Auto):
             # Of the whole sample at once: an online pass would depend on the order of rows.
             self.calibration = calibration_of(sample, classes=policy.objective.multiclass)
-            calibrator = OnlineCalibrator.from_arrays(self.calibration.arrays())
-            self.estimates = calibrator.predict(sample.values)
+            self.estimates = calibrated(sample.values, self.calibration.curve)
 
     def value(self, counts: Counts) -> float:
         """The metric; −∞ where it is undefined."""
@@ -177,23 +174,19 @@ class RuleSearch:
     def judge(self, rule: Rule) -> JudgedRule:
         """Decide the whole sample by a rule."""
         policy, sample = self.policy, self.sample
-        decisions, true = self._decide(rule, sample)
+        decisions = rule.predict(sample.values)
+        counts = counts_of_rows(policy.objective, sample, decisions)
         state = policy.init(sample.m)
         if self.calibration is not None:
             state.calibration.fill(self.calibration.arrays())
-        add_counts(state.truth, true)
+        add_counts(state.truth, counts)
         if policy.soft:
             options: Any = {"sample_weight": sample.row_weights, "n_labels": sample.m}
             estimates = Counts.from_labels(self.estimates, decisions, **options)
             add_counts(state.own, estimates)
             if state.known is not None:  # estimates of the rows whose labels are known: all rows
                 add_counts(state.known, estimates)
-        return JudgedRule(rule, true, state)
-
-    def _decide(self, rule: Rule, sample: Batch) -> tuple[Any, Counts]:
-        """Decisions on a sample, and the counts of its labels against them."""
-        decisions = rule.predict(sample.values)
-        return decisions, counts_of_rows(self.policy.objective, sample, decisions)
+        return JudgedRule(rule, counts, state)
 
     def without_limits(self, state: State) -> JudgedRule:
         """The best of the usual rule, the rules of repeated passes, and bootstrap thresholds."""
@@ -201,9 +194,8 @@ class RuleSearch:
         usual = self.judge(simple_rule(policy.budget, self.sample.m, policy.at_most))
         tried: list[JudgedRule] = []
         rule = policy.rule(state)
-        seen: set[str] = set()
-        while len(seen) < PASSES and rule.to_json() not in seen:  # until rules repeat
-            seen.add(rule.to_json())
+        # A rule that was tried before would lead through the same rules again.
+        while len(tried) < PASSES and all(rule != judged.rule for judged in tried):
             tried.append(self.judge(rule))
             rule = policy.rule(tried[-1].state)
         # Of equally good rules the latest: the first ones depend on the order of the online pass.
@@ -253,7 +245,8 @@ class RuleSearch:
         halves = [self.sample.take(rows) for rows in np.split(order, [len(order) // 2])]
         limits = tuple(replace(limit, margin=0.0) for limit in self.limits)
         for tuned_on, judged_on in (halves, halves[::-1]):
-            total += self._decide(self._tuned(limits, tuned_on), judged_on)[1]
+            decisions = self._tuned(limits, tuned_on).predict(judged_on.values)
+            total += counts_of_rows(self.policy.objective, judged_on, decisions)
         return total
 
     def _tuned(self, limits: tuple[Limit, ...], sample: Batch) -> Rule:

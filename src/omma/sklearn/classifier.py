@@ -32,10 +32,10 @@ from omma.metrics.scoring import check_zero_division, value_with
 from omma.policies import OMMA, Auto
 from omma.policies.auto import auto_or_omma
 from omma.policies.base import check_task
-from omma.policies.fixed import simple_rule
 from omma.policies.omma import check_at_most
 from omma.rows.arrays import read_weights
 from omma.rows.batch import Batch
+from omma.rule import simple_rule
 from omma.sklearn._problem import (
     BINARY,
     MULTICLASS,
