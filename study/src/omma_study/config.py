@@ -120,7 +120,7 @@ class Suite:
     @property
     def with_runs(self) -> tuple["Suite", ...]:
         """The suites that have runs of their own: those of its parts, or itself."""
-        return tuple(suite for part in self.parts for suite in part.with_runs) or (self,)
+        return self.parts or (self,)
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -216,7 +216,8 @@ def parse(name: str, text: str) -> Suite:
     if "suites" in toml:
         known = ("title", "paper", "suites")
         choices(f"a key of {owner}, which runs other suites,", toml, known)
-        parts = tuple(suite(part) for part in _names(owner, toml, "suites"))
+        names = _names(owner, toml, "suites")
+        parts = tuple(part for part_name in names for part in suite(part_name).with_runs)
         return Suite(name, _require(owner, toml, "title", str), toml.get("paper", ""), parts=parts)
     protocol = choice(f"protocol of {owner}", toml.get("protocol"), PROTOCOLS)
     policies = _names(owner, toml, "policies")

@@ -50,21 +50,23 @@ class Estimates:
         return omma.Batch.of(self.eta, self.y)
 
 
-def _fitted(estimator: Any, train: Dataset, test: Dataset, versions: Any) -> tuple[Any, ...]:
-    """Probabilities of test and training part, the report of the estimator, and seconds."""
+def _fitted(estimator: Any, train: Dataset, test: Dataset, versions: Any) -> Estimates:
+    """Estimates of the test part, by an estimator that is fitted to the training part."""
     started = time.perf_counter()
     # The training part may lack classes that the test part has.
     options = {"n_labels": train.m} if train.task == "multiclass" else {}
     model = make_estimator(estimator).fit(train.X, train.y, **options)
-    eta = model.predict_proba(test.X), model.predict_proba(train.X)
-    return *eta, model.report, time.perf_counter() - started
+    eta, train_eta = model.predict_proba(test.X), model.predict_proba(train.X)
+    report, seconds = {**model.report, "train_rows": train.n}, time.perf_counter() - started
+    return Estimates(eta, test.y, (train_eta, train.y), test.labels, report, seconds)
 
 
-def _along(estimator: Any, rows: Dataset, versions: Any) -> tuple[Any, ...]:
-    """Probabilities by an estimator that learns row by row, its report, and seconds."""
+def _along(estimator: Any, rows: Dataset, versions: Any) -> Estimates:
+    """Estimates along a sequence, by an estimator that learns row by row."""
     started = time.perf_counter()
     eta, report = make_estimator(estimator).estimates(rows.X, rows.y)
-    return eta, report, time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    return Estimates(eta, rows.y, None, rows.labels, report, seconds, ordered=True)
 
 
 class EstimateCache:
@@ -117,16 +119,13 @@ class EstimateCache:
         """Estimates along the sequence of a seed or, without a seed, of the test part."""
         if seed is not None:
             rows = data.take(np.random.default_rng(seed).permutation(data.n))
-            eta, report, seconds = self._call(self._along, source, rows)
-            return Estimates(eta, rows.y, None, data.labels, report, seconds, ordered=True)
+            return self._call(self._along, source, rows)
         train, test = data.parts(seed=SPLIT_SEED, test=TEST)
         if source.max_train is not None and source.max_train < train.n:
             # The rows that are drawn keep their order.
             order = np.random.default_rng(SPLIT_SEED).permutation(train.n)
             train = train.take(np.sort(order[: source.max_train]))
-        eta, train_eta, report, seconds = self._call(self._fitted, source, train, test)
-        report = {**report, "train_rows": train.n}
-        return Estimates(eta, test.y, (train_eta, train.y), data.labels, report, seconds)
+        return self._call(self._fitted, source, train, test)
 
     def once(self, key: str, make: Callable[[], Any]) -> Any:
         """The value of a key, from memory or made now; only one thread at a time makes any.
