@@ -7,16 +7,11 @@ from typing import NamedTuple
 import click
 import pandas as pd
 
+from omma_study.paper import heading
 from omma_study.policies import POLICIES, supports
 from omma_study.records import key_of, read
-from omma_study.tables import (
-    Section,
-    heading,
-    markdown,
-    policy_of,
-    sections,
-    with_deviation,
-)
+from omma_study.sections import Section, policy_of, sections
+from omma_study.tables import markdown, with_deviation
 
 STUDY = Path(__file__).resolve().parents[1]
 RECORDS, DOCS = STUDY / "records", STUDY.parent / "docs"

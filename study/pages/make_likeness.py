@@ -18,9 +18,11 @@ from matplotlib.figure import Figure
 from common import DOCS, MADE, RECORDS, load, packed, table, titles, with_packed, write_page
 from omma.plots import color_of
 from omma_study.datasets.paper_like import SHAPES
+from omma_study.paper import is_label_fed
 from omma_study.policies import ETA, POLICIES as KNOWN
 from omma_study.records import pack, read
-from omma_study.tables import is_label_fed, markdown, policy_of
+from omma_study.sections import policy_of
+from omma_study.tables import markdown
 
 PICTURE = DOCS / "images" / "study" / "likeness.png"
 BASELINE = "baseline"
@@ -129,7 +131,7 @@ def first_rows(study):
         (section.suite, section.stands_for, target, figure, section.mean(BASELINE, target))
         for section in streams(study)
         for target in section.targets
-        if (figure := section.figure(BASELINE, target)) is not None
+        if (figure := section.paper_value(BASELINE, target)) is not None
     ]
     return pd.DataFrame(rows, columns=["suite", "dataset", "target", "paper", "ours"])
 
@@ -163,8 +165,8 @@ def pairs(study):
     rows = []
     for section in streams(study):
         for target, policy in product(section.targets, POLICIES):
-            first, ours = section.figure(BASELINE, target), section.mean(BASELINE, target)
-            figure = section.figure(policy, target)
+            first, ours = section.paper_value(BASELINE, target), section.mean(BASELINE, target)
+            figure = section.paper_value(policy, target)
             run = NEARER.get(policy, policy)
             run = run if (run, target) in section.cells.index else policy
             # A first row of 0 says only that some class was never predicted.

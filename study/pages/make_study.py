@@ -41,9 +41,11 @@ from omma_study.config import make_policy, suite
 from omma_study.datasets import CATALOGUE
 from omma_study.datasets.paper_like import SHAPES
 from omma_study.estimates import EstimateCache
+from omma_study.paper import heading
 from omma_study.policies import POLICIES, TRAINED
 from omma_study.records import pack, read
-from omma_study.tables import duration, heading, policy_of, sections
+from omma_study.sections import policy_of, sections
+from omma_study.tables import duration
 
 SUITES = (LABELS, CLASSES, ONLINE, ADAM, ONLINE_PAPER)
 PICTURES = DOCS / "images" / "study"

@@ -10,8 +10,8 @@ import omma
 from omma_study import Source, auto
 from omma_study.auto import DISTORTIONS, contenders, distorted
 from omma_study.cli import main
+from omma_study.paper import title
 from omma_study.records import make, read
-from omma_study.tables import title
 
 MADE = {"by": "long_tail", "n": 300, "m": 5, "seed": 0}
 TINY = Source("tiny", "multilabel", "fixed", {"name": "known"}, MADE)

@@ -6,7 +6,7 @@ import pytest
 
 import omma_study
 from omma_study.records import key_of, read
-from omma_study.tables import policy_of
+from omma_study.sections import policy_of
 
 STUDY = Path(__file__).resolve().parents[1]
 DATASET = "like_news20"  # made-up, so that it needs no data

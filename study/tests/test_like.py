@@ -11,7 +11,7 @@ from streams import dense
 import omma
 from omma_study.datasets import CATALOGUE, like, load
 from omma_study.datasets.paper_like import SHAPES, clearness, draw_classes, places
-from omma_study.tables import find
+from omma_study.paper import paper_value
 
 LABELS = [name for name, shape in SHAPES.items() if not shape.classes]
 CLASSES = [name for name, shape in SHAPES.items() if shape.classes]
@@ -168,7 +168,7 @@ def test_the_first_row_of_the_papers_table_is_matched(name):
             continue  # 0 in the paper
         policy = omma.Threshold(0.5) if k is None else omma.TopK(k)
         value = omma.replay(policy, eta, y, metric=metric, predictions=False).value
-        reported = find("fixed", name, "baseline", metric, k)
+        reported = paper_value("fixed", name, "baseline", metric, k)
         assert 100 * value == pytest.approx(100 * reported, abs=2), (metric, k)
 
 

@@ -10,7 +10,7 @@ from pictures import colliding, cut_off
 
 from omma_study import theory
 from omma_study.records import make, pack, read, write
-from omma_study.tables import sections
+from omma_study.sections import sections
 
 STUDY = Path(__file__).resolve().parents[1]
 DOCS = STUDY.parent / "docs"

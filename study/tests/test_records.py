@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from omma_study.records import key_of, make, pack, read, write
 from omma_study.runs import Job, once_a_minute, perform
-from omma_study.tables import sections
+from omma_study.sections import sections
 
 WORDS = st.text(max_size=8)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)

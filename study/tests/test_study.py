@@ -19,19 +19,11 @@ from omma_study.cli import main
 from omma_study.config import parse
 from omma_study.estimators import LogisticRegression, Multinomial, OnlineLinear
 from omma_study.figures import to_png
+from omma_study.paper import is_label_fed, paper_values
 from omma_study.policies import PaperFrankWolfe
 from omma_study.records import make, read
-from omma_study.tables import (
-    cells_csv,
-    figures,
-    is_label_fed,
-    markdown,
-    paper_tables,
-    policy_of,
-    sections,
-    table_of,
-    written,
-)
+from omma_study.sections import policy_of, sections
+from omma_study.tables import cells_csv, markdown, paper_tables, table_of, written
 
 SUITE = """
 title = "Mine"
@@ -446,7 +438,7 @@ def test_plug_in_greedy_divides_by_the_whole_sequence(tmp_path):
 
 
 def test_the_papers_greedy_with_estimates_is_fed_labels_on_two_metrics():
-    paper = figures()[["value", "std"]].xs(3, level="k").unstack("method")
+    paper = paper_values()[["value", "std"]].xs(3, level="k").unstack("method")
     labels, estimates = (
         paper.xs(name, axis=1, level="method") for name in ("greedy", "greedy_eta")
     )

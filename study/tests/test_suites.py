@@ -8,8 +8,8 @@ import pytest
 import omma_study as study
 from omma_study.config import parse
 from omma_study.datasets import CATALOGUE
+from omma_study.paper import paper_values
 from omma_study.policies import POLICIES
-from omma_study.tables import figures
 
 GOOD = """
 title = "Mine"
@@ -141,7 +141,7 @@ def test_shipped_suites_cover_every_cell_of_the_paper(name, protocol):
     suite = study.suite(name)
     elsewhere = set() if name.startswith("multiclass_") else {"News20"}  # it stands in Table 3
     papers = {CATALOGUE[dataset].paper for dataset in suite.datasets} - {None} - elsewhere
-    paper = figures().reset_index()
+    paper = paper_values().reset_index()
     paper = paper[(paper["cpe"] == protocol) & paper["dataset"].isin(papers)]
     cells = set(paper[["method", "metric", "k"]].itertuples(index=False, name=None))
     ours = {
@@ -155,7 +155,7 @@ def test_shipped_suites_cover_every_cell_of_the_paper(name, protocol):
 
 
 def test_the_papers_figures_are_all_there():
-    paper = figures()
+    paper = paper_values()
     assert len(paper) == 682
     assert paper.groupby("cpe").size().to_dict() == {"fixed": 486, "online": 196}
     omma = paper.xs(("fixed", "omma"), level=("cpe", "method"))["value"]

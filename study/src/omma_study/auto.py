@@ -20,10 +20,11 @@ import omma
 from omma_study.checks import choice
 from omma_study.config import PRIORS, SEEDS, Source, read_target
 from omma_study.estimates import EstimateCache
+from omma_study.paper import title
 from omma_study.policies import POLICIES
 from omma_study.records import Record
 from omma_study.runs import CACHE, Job, Progress, Summary, perform
-from omma_study.tables import Table, plain, title
+from omma_study.tables import Table, plain
 from omma_study.verdicts import judged, lost_cells, means
 
 SUITE = "auto"

@@ -16,6 +16,7 @@ from rich.progress import track
 from omma_study import auto, config, figures, runs, tables, theory
 from omma_study.datasets import CATALOGUE
 from omma_study.records import Record, read
+from omma_study.sections import sections
 
 RECORDS = Path("omma-records")
 FORMATS = ("terminal", "markdown", "latex", "csv", "png", "html")
@@ -212,17 +213,17 @@ def to_text(records: list[Record], form: str, extended: bool = False) -> str:
     # For programs: numbers, one line for each cell. Tables of theory and Auto hold texts.
     if form == "csv" and study:
         return tables.cells_csv(study)
-    sections = tables.sections(study)
+    of_study = sections(study)
     if form in ("latex", "html"):
-        all_tables = tables.paper_tables(sections, form, extended=extended)
+        all_tables = tables.paper_tables(of_study, form, extended=extended)
     else:
-        all_tables = [tables.table_of(section, form, extended=extended) for section in sections]
+        all_tables = [tables.table_of(section, form, extended=extended) for section in of_study]
     all_tables += theory.tables(_of("theory", records))
     all_tables += auto.tables(_of("auto", records)) if _of("auto", records) else []
     text = tables.written(all_tables, form)
     if form != "html":
         return text
-    pictures = [figures.draw(section) for section in sections]
+    pictures = [figures.draw(section) for section in of_study]
     pictures += theory.figures(_of("theory", records)).values()
     images = []
     for picture in pictures:  # within the page, so that it needs no other file

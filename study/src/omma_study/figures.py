@@ -9,7 +9,7 @@ import numpy as np
 from omma.plots import FIXED, LEARNING, Band, color_of, plot_bands, plot_priors, save
 from omma_study.policies import ETA, POLICIES
 from omma_study.records import Record, safe
-from omma_study.tables import Section, sections
+from omma_study.sections import Section, sections
 
 
 def _band(section: Section, policy: str, target: str, by_prior: bool) -> Band:

@@ -1,117 +1,19 @@
-"""Tables of records: means over sequences with the best λ, and the paper's figures beside them.
-
-A section holds the records of one dataset with one estimator in one suite.
-"""
-
-from __future__ import annotations
+"""Tables of sections as texts: means with the best λ, and the paper's values beside them."""
 
 import html
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
-from functools import cache
-from importlib import resources
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from omma_study.datasets import CATALOGUE
-from omma_study.policies import POLICIES, VARIANTS, name_of, supports
+from omma_study.paper import heading, is_label_fed
+from omma_study.policies import POLICIES, supports
 from omma_study.records import Record
+from omma_study.sections import CELL, Section, sections
 
-# As the paper heads its columns.
-AVERAGES = {"micro": "Micro", "macro": "Macro", "multiclass": "Multi-class"}
-RATES = {
-    "f1": "F1", "recall": "recall", "precision": "precision", "gmean": "G-mean",
-    "hmean": "H-mean", "qmean": "Q-mean", "jaccard": "Jaccard", "mcc": "MCC",
-}  # fmt: skip
 UNSUPPORTED, MISSING, PARTIAL, LABEL_FED = "×", "–", "†", "‡"
-CELL = ["policy", "target"]
-
-
-@cache
-def figures() -> pd.DataFrame:
-    """The 682 figures of the paper's tables, as fractions.
-
-    >>> float(figures().loc[("fixed", "News20", "omma", "macro_f1", 3), "value"])
-    0.7284
-    """
-    with (resources.files("omma_study") / "paper.csv").open(encoding="utf-8") as file:
-        table = pd.read_csv(file)
-    # In the file they are in %, as printed.
-    for name in ("value", "std"):
-        table[name] = (table[name] / 100).round(6)
-    return table.set_index(["cpe", "dataset", "method", "metric", "k"]).sort_index()
-
-
-def paper_name(policy: str) -> str:
-    """The paper's name of a policy, where ours is a variant that decides as the paper's code.
-
-    >>> paper_name("online_fw_paper_eta"), paper_name("omma")
-    ('online_fw_eta', 'omma')
-    """
-    while policy in VARIANTS:
-        policy = VARIANTS[policy]
-    return policy
-
-
-def find(protocol: str, dataset: str | None, policy: str, metric: str, k: int | None) -> Any:
-    """The paper's value of a cell, under the paper's name of the dataset; None if it has none."""
-    method = "top_k_or_half" if policy == "baseline" else paper_name(policy)
-    place = (protocol, dataset, method, metric, k or 0)
-    return float(figures().loc[place, "value"]) if place in figures().index else None
-
-
-def is_label_fed(policy: str, target: str) -> bool:
-    """Whether the paper's figure under Greedy(η̂) is that of Greedy.
-
-    The authors' script runs both rows of recall@3 and precision@3 with labels: mean and deviation
-    are identical in all 26 cells.
-
-    >>> is_label_fed("greedy_plug_in_eta", "macro_recall@3"), is_label_fed("greedy_eta", "macro_f1")
-    (True, False)
-    """
-    return paper_name(policy) == "greedy_eta" and target in ("macro_recall@3", "macro_precision@3")
-
-
-def decides_as_paper(policy: str, policies: Collection[str]) -> bool:
-    """Whether a policy is, of those that were run, the nearest to the one of the paper.
-
-    >>> decides_as_paper("greedy", ["greedy"])
-    True
-    >>> decides_as_paper("greedy", ["greedy", "greedy_plug_in"])
-    False
-    """
-    return not any(VARIANTS.get(variant) == policy for variant in policies)
-
-
-def title(metric: str, k: int | None) -> str:
-    """A metric with its budget.
-
-    >>> title("macro_f1", 3), title("micro_f1", None)
-    ('macro_f1@3', 'micro_f1')
-    """
-    return metric if k is None else f"{metric}@{k}"
-
-
-def heading(target: str) -> str:
-    """A column's head as in the paper.
-
-    >>> heading("macro_f1@3"), heading("multiclass_gmean@1")
-    ('Macro F1@3', 'Multi-class G-mean')
-    """
-    metric, _, k = target.partition("@")
-    average, _, rate = metric.partition("_")
-    if average not in AVERAGES or rate not in RATES:
-        return target
-    budget = "" if average == "multiclass" or not k else f"@{k}"
-    return f"{AVERAGES[average]} {RATES[rate]}{budget}"
-
-
-def policy_of(record: Record) -> str:
-    """The name of a record's policy, its kind of feedback included."""
-    return name_of(record["spec"]["policy"], record["spec"]["feedback"])
 
 
 def points(difference: float) -> str:
@@ -121,132 +23,6 @@ def points(difference: float) -> str:
     ('+1.23', '−50.00')
     """
     return f"{100 * difference:+.2f}".replace("-", "−")
-
-
-def _place(target: tuple[str, int | None]) -> tuple[Any, ...]:
-    """The paper's order of columns: F1, macro with a budget, then means."""
-    metric, k = target
-    order = ["micro_f1", "macro_f1", "macro_recall", "macro_precision", "macro_gmean",
-             "macro_hmean", "multiclass_gmean", "multiclass_hmean", "multiclass_qmean"]  # fmt: skip
-    budgeted = k is not None and k > 1
-    ahead = metric.startswith("macro") if budgeted else metric in order[:2]
-    rank = order.index(metric) if metric in order else len(order)
-    return not ahead, ahead and budgeted, rank, metric, k or 0
-
-
-class Section:
-    """Records of one dataset with one estimator in one suite.
-
-    Attributes
-    ----------
-    suite, dataset, protocol, task : str
-    estimator : dict
-        Its name and options, and what it reported of the first run.
-    n, m : int
-        Rows and labels.
-    paper, stands_for : str or None
-        The paper's name of the same data, or of those that a stream was made to be like.
-    positive : ndarray
-        How often each label occurs.
-    policies : list of str
-    targets : dict of str to (metric, k)
-    runs : DataFrame
-        A row for each finished run.
-    by_prior : DataFrame
-        Mean, std, seconds and sequences, by (policy, target, prior); a missing prior is NaN.
-    cells : DataFrame
-        The same of the best λ, by (policy, target).
-    best_runs : DataFrame
-        The finished runs with that λ.
-    """
-
-    def __init__(self, records: list[Record]) -> None:
-        done = [record for record in records if record["result"]]
-        first = done[0]
-        spec, result = first["spec"], first["result"]
-        self.suite, self.dataset = first["suite"], spec["dataset"]
-        self.protocol, self.task = spec["protocol"], spec["task"]
-        self.estimator = {**spec["estimator"], **(first["estimator"] or {})}
-        self.n, self.m = result["rows"], result.get("labels") or len(result["counts"]["tp"])
-        # Packed records of many labels have the counts of the first sequence alone.
-        counts = [record["result"]["counts"] for record in done if record["result"]["counts"]]
-        self.positive = np.array(counts[0]["positive"] if counts else [])
-        # Figures of the paper stand beside results on its own data, or on data made like them.
-        # The paper has News20 as a multi-class problem only.
-        synthetic, entry = spec.get("made") or {}, CATALOGUE.get(self.dataset)
-        is_same = entry and not synthetic and entry.task == self.task
-        self.paper = entry.paper if entry and is_same else None
-        self.stands_for = synthetic.get("name") if synthetic.get("by") == "like" else None
-        # Targets of failed runs count, too: their cells are shown as missing.
-        targets = {(record["spec"]["metric"], record["spec"]["k"]) for record in records}
-        self.targets = {title(*target): target for target in sorted(targets, key=_place)}
-        present = {policy_of(record) for record in records}
-        self.policies = [policy for policy in POLICIES if policy in present]
-        self.runs = pd.DataFrame(
-            {
-                "policy": policy_of(record),
-                "target": title(record["spec"]["metric"], record["spec"]["k"]),
-                "prior": record["spec"]["prior"],
-                "seed": record["spec"]["seed"],
-                "value": record["result"]["value"],
-                "seconds": record["seconds"]["run"],
-                "history": record["result"]["history"],
-            }
-            for record in done
-        ).astype({"prior": float})
-        self.seeds = self.runs["seed"].nunique()
-        self.priors = sorted({record["spec"]["prior"] for record in records} - {None})
-        # Policies without λ have NaN as prior, which pandas would drop.
-        groups = self.runs.sort_values("seed").groupby([*CELL, "prior"], dropna=False)
-        self.by_prior = groups.agg(
-            mean=("value", "mean"), std=("value", "std"), seconds=("seconds", "mean"),
-            sequences=("seed", "nunique"),
-        )  # fmt: skip
-        # If runs are missing, prefer the λ with more sequences; of equals take the smallest λ.
-        order = self.by_prior.reset_index().sort_values(
-            ["sequences", "mean", "prior"], ascending=[False, False, True]
-        )
-        self.cells = order.drop_duplicates(CELL).set_index(CELL).sort_index()
-        self.best_runs = self.runs.merge(self.cells["prior"].reset_index())
-
-    @property
-    def name(self) -> str:
-        """For files."""
-        return f"{self.suite}-{self.dataset}-{self.estimator['name']}"
-
-    @property
-    def title(self) -> str:
-        """As the paper heads its tables."""
-        return f"{self.dataset} (m = {self.m}, n = {self.n})"
-
-    def mean(self, policy: str, target: str) -> Any:
-        """The mean with the best λ; None where the policy was not run for the metric."""
-        place = (policy, target)
-        return float(self.cells.at[place, "mean"]) if place in self.cells.index else None
-
-    def figure(self, policy: str, target: str) -> Any:
-        """The paper's value of a cell, where data are the same or made to be like them."""
-        return find(self.protocol, self.paper or self.stands_for, policy, *self.targets[target])
-
-    def is_complete(self, policy: str, target: str) -> bool:
-        """Whether every λ of a cell was run on every sequence."""
-        tried = self.by_prior.loc[(policy, target)]
-        n_priors = len(self.priors) if POLICIES[policy].priors else 1
-        return len(tried) == n_priors and bool((tried["sequences"] == self.seeds).all())
-
-
-def sections(records: Iterable[Record]) -> list[Section]:
-    """A section for each suite, dataset and estimator with a finished run, in their order."""
-    # Groups stand in the order in which records come.
-    groups: dict[Any, list[Record]] = {}
-    for record in records:
-        if record["kind"] == "study":
-            spec = record["spec"]
-            key = (record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items())))
-            groups.setdefault(key, []).append(record)
-    return [
-        Section(group) for group in groups.values() if any(record["result"] for record in group)
-    ]
 
 
 class Table(NamedTuple):
@@ -293,7 +69,7 @@ def table_of(
         # NaN where a policy was not run, or where the paper has no figure.
         values, paper = (
             pd.Series({policy: value(policy, target) for policy in policies}, dtype=float)
-            for value in (section.mean, section.figure)
+            for value in (section.mean, section.paper_value)
         )
         marks, paper_marks = _marks(values, form), _marks(paper[values.notna()], form)
         column = []
@@ -434,7 +210,7 @@ def cells_csv(records: Iterable[Record]) -> str:
         chosen = section.cells["prior"].reindex(pd.MultiIndex.from_frame(frame[CELL])).to_numpy()
         # Policies without λ have nothing to choose.
         frame["chosen"] = (frame["prior"] == chosen) | frame["prior"].isna()
-        values = [section.figure(*place) for place in frame[CELL].itertuples(index=False)]
+        values = [section.paper_value(*place) for place in frame[CELL].itertuples(index=False)]
         frame["paper"] = pd.Series(values, dtype=float).where(frame["chosen"])
         frame["difference"] = frame["mean"] - frame["paper"]
         names = ("suite", "dataset", "protocol", "n", "m")
