@@ -256,8 +256,10 @@ COLUMNS = {
 }
 
 
-def tables(records: Iterable[Record]) -> list[Table]:
+def tables(records: list[Record]) -> list[Table]:
     """Goals, means by distortion, by metric and by set, and the lost cells."""
+    if not any(record["kind"] == "auto" and record["result"] for record in records):
+        return []
     all_cells = cells(records)
     design = all_cells["design"]
     parts = {"all sets": all_cells}

@@ -187,8 +187,8 @@ def report(
             raise ValueError(f"{where} holds no finished runs that fit")
         if form == "png":
             folder = output or Path("omma-figures")
-            paths = figures.to_png(_of("study", records), folder)
-            for name, figure in theory.figures(_of("theory", records)).items():
+            paths = figures.to_png(records, folder)
+            for name, figure in theory.figures(records).items():
                 paths.append(folder / f"theory-{name}.png")
                 figure.savefig(paths[-1], dpi=100, facecolor="white")
             for path in paths:
@@ -202,29 +202,22 @@ def report(
         click.echo(f"Wrote {output}")
 
 
-def _of(kind: str, records: list[Record]) -> list[Record]:
-    of_kind = [record for record in records if record["kind"] == kind]
-    return of_kind if any(record["result"] for record in of_kind) else []
-
-
 def to_text(records: list[Record], form: str, extended: bool = False) -> str:
     """Records of the study, of the theory and of Auto, in a format that is text."""
-    study = _of("study", records)
+    of_study = sections(records)
     # For programs: numbers, one line for each cell. Tables of theory and Auto hold texts.
-    if form == "csv" and study:
-        return tables.cells_csv(study)
-    of_study = sections(study)
+    if form == "csv" and of_study:
+        return tables.cells_csv(of_study)
     if form in ("latex", "html"):
         all_tables = tables.paper_tables(of_study, form, extended=extended)
     else:
         all_tables = [tables.table_of(section, form, extended=extended) for section in of_study]
-    all_tables += theory.tables(_of("theory", records))
-    all_tables += auto.tables(_of("auto", records)) if _of("auto", records) else []
+    all_tables += theory.tables(records) + auto.tables(records)
     text = tables.written(all_tables, form)
     if form != "html":
         return text
     pictures = [figures.draw(section) for section in of_study]
-    pictures += theory.figures(_of("theory", records)).values()
+    pictures += theory.figures(records).values()
     images = []
     for picture in pictures:  # within the page, so that it needs no other file
         file = io.BytesIO()

@@ -10,8 +10,7 @@ import pandas as pd
 
 from omma_study.paper import heading, is_label_fed
 from omma_study.policies import POLICIES, supports
-from omma_study.records import Record
-from omma_study.sections import CELL, Section, sections
+from omma_study.sections import CELL, Section
 
 UNSUPPORTED, MISSING, PARTIAL, LABEL_FED = "×", "–", "†", "‡"
 
@@ -200,10 +199,10 @@ def written(tables: Iterable[Table], form: str) -> str:
     return "\n".join(parts)
 
 
-def cells_csv(records: Iterable[Record]) -> str:
+def cells_csv(sections: Iterable[Section]) -> str:
     """A line for each policy, metric and λ of each section; ``chosen`` marks the best λ."""
     frames = []
-    for section in sections(records):
+    for section in sections:
         frame = section.by_prior.reset_index()
         metrics, budgets = zip(*frame["target"].map(section.targets), strict=True)
         frame["metric"], frame["k"] = metrics, pd.array(budgets, dtype="Int64")
