@@ -130,12 +130,11 @@ def draw_running(ax: Axes, metric: str, bands: Bands) -> None:
 
 def label_bands(ax: Axes, bands: Bands, digits: int = 2, most: float = np.inf) -> None:
     """Last value and name of each curve at its end; the name alone of more points than ``most``."""
-    texts = [
-        f"{band.end:.{digits}f}  {name}" if len(band.x) <= most else name
+    curves = [
+        (f"{band.end:.{digits}f}  {name}" if len(band.x) <= most else name, band.end, band.look)
         for name, band in bands.items()
     ]
-    ends, looks = zip(*((band.end, band.look) for band in bands.values()), strict=True)
-    label_ends(ax, texts, ends, looks)
+    label_ends(ax, curves)
 
 
 def widths(bands: Bands) -> list[float]:

@@ -75,8 +75,6 @@ def plot_curve(curve: Curve, *, title: str = "", columns: int = 3, ax: Any = Non
 
 def _draw(ax: Axes, line: CurveLine) -> None:
     """The steps of one label, their band, and the best of them."""
-    from matplotlib.ticker import MultipleLocator, StrMethodFormatter
-
     low, high, values = 100 * line.low, 100 * line.high, 100 * line.values
     thresholds = np.clip(line.thresholds, 0.0, 1.0)  # the last is infinite
     ax.fill_between(
@@ -94,10 +92,9 @@ def _draw(ax: Axes, line: CurveLine) -> None:
         textcoords="offset points", ha="left" if best[0] < 0.5 else "right", size=9,
         color=LEARNING[1],
     )  # fmt: skip
-    clean(ax, "", "threshold")
+    clean(ax, "", "threshold", "{x:g}")
     ax.set_xlim(0, 1)
-    ax.xaxis.set_major_locator(MultipleLocator(0.25))
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.set_xticks(np.linspace(0, 1, 5))
     ax.margins(y=0.18)  # room for the text above the best threshold
     if np.append(values, low[:1]).min() >= 0:
         ax.set_ylim(bottom=0)
@@ -132,7 +129,7 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     'macro_recall, %'
     """
     (ax,) = panel_axes("plot_frontier", ax, 1, size=(5.2, [3.0]), pyplot=True)
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+    from matplotlib.ticker import MaxNLocator
 
     limit, met = frontier.limit, frontier.met
     per_row = limit.of == "labels_per_row"
@@ -155,9 +152,8 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
         first = float(crosses[0][0]), float(crosses[1][0])
         ax.annotate("bound not met", first, color=LEARNING[1], **beside)
     sense = "at least" if limit.sign > 0 else "at most"
-    clean(ax, f"{frontier.metric.name}, %", f"{limit.name} {sense}{unit}")
+    clean(ax, f"{frontier.metric.name}, %", f"{limit.name} {sense}{unit}", "{x:g}")
     ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     return ax
 
 
@@ -205,8 +201,6 @@ def plot_reliability(
     count = 2 if ax is None else min(max(np.size(ax), 1), 2)
     size = 4.4, [2.8, 1.1]
     places = panel_axes("plot_reliability", ax, count, size=size, title=title)
-    from matplotlib.ticker import MultipleLocator
-
     above, *below = places  # on one Axes there is no room for how many there are
     above.plot([0, 100], [0, 100], color=AXIS, linewidth=1.0, zorder=1)
     for number, (name, curve) in enumerate(curves.items()):
@@ -230,9 +224,9 @@ def plot_reliability(
         counts.set_ylim(bottom=0.5)
     for panel in places:
         panel.set_xlim(0, 100)
-        panel.xaxis.set_major_locator(MultipleLocator(20))
+        panel.set_xticks(range(0, 101, 20))
     above.set_ylim(0, 100)
-    above.yaxis.set_major_locator(MultipleLocator(20))
+    above.set_yticks(range(0, 101, 20))
     # Curves end in the upper right corner, if they are any good.
     above.legend(loc="upper left", frameon=False, fontsize=9, labelcolor=INK)
     return figure_of(above)

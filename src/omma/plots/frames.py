@@ -156,33 +156,35 @@ def bare(ax: Axes, lines: Literal["both", "x", "y"]) -> None:
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
 
 
-def clean(ax: Axes, title: str, below: str) -> None:
-    """The same for values above numbers, of which there are few, with labels of both axes."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+def clean(ax: Axes, title: str, below: str, numbers: str = "{x:,.0f}") -> None:
+    """The same for values above numbers, of which there are few, with labels of both axes.
+
+    ``numbers`` is the format of those on the horizontal axis.
+    """
+    from matplotlib.ticker import MaxNLocator
 
     bare(ax, "y")
     ax.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    ax.xaxis.set_major_formatter(numbers)
     ax.set_xlabel(below, size=9.5, color=INK)
     # The label of the vertical axis reads as a title: level, above its numbers.
     ax.set_ylabel(title, size=11, color=INK, rotation=0, ha="left", va="bottom")
     ax.yaxis.set_label_coords(0.0, 1.05)
 
 
-def label_ends(
-    ax: Axes, texts: Sequence[str], values: Sequence[float], looks: Sequence[dict[str, Any]]
-) -> None:
+def label_ends(ax: Axes, curves: Sequence[tuple[str, float, dict[str, Any]]]) -> None:
     """A text beside the value each curve ends in, moved apart where they would touch.
 
-    A line leads from a curve to its name; an arrow points to curves that end outside.
+    ``curves`` are the text, the last value and the stroke of each. A line leads from a curve to its
+    name; an arrow points to curves that end outside.
     """
     low, high = ax.get_ylim()
     points = ax.get_window_extent().height * 72 / ax.figure.dpi  # 72 of them are an inch
-    ends = [(value - low) / (high - low) for value in values]
+    ends = [(value - low) / (high - low) for _, value, _ in curves]
     # Lines of text that are 1.28 of their size apart do not touch.
     places = spread([end * points for end in ends], 1.28 * SIZE, points)
-    for text, end, place, look in zip(texts, ends, places, looks, strict=True):
+    for (text, _, look), end, place in zip(curves, ends, places, strict=True):
         outside = "↓ " if end < 0 else "↑ " if end > 1 else ""
         short = outside + (text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
         # From the left of the text, whatever box matplotlib thinks is around it, to the curve.

@@ -233,14 +233,13 @@ def _draw_limit(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
     """The value of one limit along each trace, its bound, and where it is broken."""
     scale, unit, digits = (1.0, "", 2) if limit.of == "labels_per_row" else (100.0, ", %", 1)
     bound, bands = scale * limit.bound, bands_of(traces)
-    texts, ends = [], []
+    curves = []
     for name, trace in traces.items():
-        history = trace.history
+        history, look = trace.history, bands[name].look
         assert history is not None
         values = scale * history.values_of(limit)
-        ax.plot(history.rows, values, linewidth=1.6, **bands[name].look)
-        texts.append(f"{values[-1]:.{digits}f}  {name}")
-        ends.append(float(values[-1]))
+        ax.plot(history.rows, values, linewidth=1.6, **look)
+        curves.append((f"{values[-1]:.{digits}f}  {name}", float(values[-1]), look))
         for status in trace.limits:
             if status.limit != limit:  # it is no limit of this policy
                 continue
@@ -260,6 +259,5 @@ def _draw_limit(ax: Axes, limit: Limit, traces: Mapping[str, Trace]) -> None:
     clean(ax, f"{limit.name} so far{unit}", "rows")
     ax.ticklabel_format(axis="y", useOffset=False)  # it would stand where the title is
     ax.set_xlim(0, float(next(iter(bands.values())).x[-1]))
-    texts.append(f"{'≥' if limit.sign > 0 else '≤'} {bound:g}")
-    looks = [band.look for band in bands.values()]
-    label_ends(ax, texts, [*ends, bound], [*looks, {"color": BOUND}])
+    curves.append((f"{'≥' if limit.sign > 0 else '≤'} {bound:g}", bound, {"color": BOUND}))
+    label_ends(ax, curves)
