@@ -10,6 +10,7 @@ from sklearn.metrics import brier_score_loss, log_loss as sklearn_log_loss
 import omma
 from omma.calibration import Reliability, brier, expected_error, log_loss, reliability
 from omma.calibration.reliability import CalibrationCheck
+from omma.calibration.whole import calibration_of
 from omma.rows import arrays
 
 
@@ -58,6 +59,15 @@ def test_all_probabilities_alike():
     assert curve.expected_error == pytest.approx(0.2)
     nothing = reliability(sparse.csr_array((4, 2)), np.eye(4, 2), 5, strategy="mass")
     assert (nothing.count.tolist(), nothing.observed.tolist()) == ([8], [0.25])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble, ">f8", np.uint8])
+def test_probabilities_of_any_type_are_read(dtype):
+    eta, y = np.array([[0.5, 0.0, 0.25], [1.0, 0.5, 0.0]]).astype(dtype), np.eye(2, 3)
+    expected = brier(eta.astype(np.float64), y)
+    assert brier(eta, y) == expected
+    whole = calibration_of(omma.Batch.of(eta, y))
+    assert whole.bias.tolist() == calibration_of(omma.Batch.of(eta.astype(float), y)).bias.tolist()
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])

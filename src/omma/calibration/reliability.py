@@ -262,8 +262,8 @@ def _cases(
     """Probabilities, whether each came true, and their weights, a block of rows at a time.
 
     There is one case for each pair of row and label whose label is known, or for each row of one
-    label. All probabilities that sparse rows do not store are two cases: zeros that came true, and
-    zeros that did not.
+    label. All probabilities of zero together are two cases: those that came true, and those that
+    did not.
     """
     eta: Any = sample.eta.matrix if sample.is_sparse else sample.eta.array  # type: ignore[union-attr]
     assert sample.labels is not None
@@ -272,24 +272,20 @@ def _cases(
     if label is not None:
         eta, true, missing = (matrix[:, [label]] for matrix in (eta, true, missing))
     for _, rows in blocks(sample.n, sample.eta.rows_per_block, None):
-        values, present, unknown = eta[rows], true[rows], missing[rows]
-        weight = sample.row_weights[rows]
-        if not sample.is_sparse:
-            known = unknown.toarray() == 0
-            weights = np.broadcast_to(weight[:, np.newaxis], known.shape)
-            yield values[known].astype(np.float64), present.toarray()[known] > 0, weights[known]
-            continue
-        known = ~stored_in(unknown, values)
+        # Of dense rows, too, only what is not zero is stored. SciPy has no matrices of float16.
+        values = sparse.csr_array(eta[rows].astype(np.float64))
+        present, unknown = true[rows], missing[rows]
+        weight, known = sample.row_weights[rows], ~stored_in(unknown, values)
         hits = stored_in(present, values)[known]
-        of_stored = np.repeat(weight, np.diff(values.indptr))[known]
-        # What is not stored: all pairs less the unknown and the stored ones.
-        true_zeros = weight @ present.sum(axis=1) - of_stored[hits].sum()
-        pairs = weight.sum() * values.shape[1] - weight @ unknown.sum(axis=1)
-        false_zeros = pairs - of_stored.sum() - true_zeros
+        row = np.repeat(np.arange(len(rows)), np.diff(values.indptr))[known]
+        # What is not stored: in each row, all labels less the unknown and the stored ones.
+        stored = np.bincount(row, minlength=len(rows))
+        zeros = weight @ (values.shape[1] - unknown.sum(axis=1) - stored)
+        true_zeros = weight @ (present.sum(axis=1) - np.bincount(row, hits, len(rows)))
         yield (
-            np.append(values.data[known].astype(np.float64), [0.0, 0.0]),
+            np.append(values.data[known], [0.0, 0.0]),
             np.append(hits, [True, False]),
-            np.append(of_stored, [true_zeros, false_zeros]),
+            np.append(weight[row], [true_zeros, zeros - true_zeros]),
         )
 
 
@@ -297,6 +293,7 @@ def _quantiles(sample: Batch, label: int | None, shares: Floats) -> Floats:
     """Edges of bins of equal mass; equal edges are one."""
     blocks_of_cases = [(values, weight) for values, _, weight in _cases(sample, label)]
     values, weight = (np.concatenate(arrays) for arrays in zip(*blocks_of_cases, strict=True))
+    values, weight = values[weight > 0.0], weight[weight > 0.0]  # there may be no zeros
     order = np.argsort(values, kind="stable")
     values, reached = values[order], np.cumsum(weight[order])
     if len(sample.weights):  # the first probability at which so much weight is reached

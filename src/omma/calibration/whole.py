@@ -98,8 +98,9 @@ class _Entries:
         assert labels is not None
         self.m, self.rows = sample.m, float(row_weight.sum())
         eta: Any = sample.eta.matrix if sample.is_sparse else sample.eta.array  # type: ignore[union-attr]
-        matrix = sparse.csr_array(eta)  # a probability of zero is no candidate
-        self.columns, values = matrix.indices, matrix.data.astype(np.float64)
+        # A probability of zero is no candidate. SciPy has no matrices of float16.
+        matrix = sparse.csr_array(eta.astype(np.float64))
+        self.columns, values = matrix.indices, matrix.data
         self.true = stored_in(labels.matrix, matrix).astype(np.float64)
         self.weight = np.repeat(row_weight, np.diff(matrix.indptr)) * (values > 0.0)
         near = np.clip(values, LEAST, MOST)  # zero and one have no finite logit
