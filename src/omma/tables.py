@@ -101,15 +101,13 @@ def ranks(grid: Grid) -> list[list[int]]:
     >>> ranks(Grid(("a",), ("x", "y", "z"), entries))
     [[1], [1], [2]]
     """
-    places = [[0] * len(grid.columns) for _ in grid.names]
-    for column in range(len(grid.columns)):
+    by_column = []
+    for column in zip(*grid.entries, strict=True):
         # As printed, so that numbers which look equal share a rank.
-        shown = [row[column].shown for row in grid.entries]
-        order = sorted({float(text) for text in shown if text}, reverse=True)
-        for row, text in enumerate(shown):
-            if text and float(text) in order[:2]:
-                places[row][column] = 1 + order.index(float(text))
-    return places
+        shown = [float(entry.shown or "nan") for entry in column]
+        best = sorted({value for value in shown if not math.isnan(value)}, reverse=True)[:2]
+        by_column.append([1 + best.index(value) if value in best else 0 for value in shown])
+    return [list(row) for row in zip(*by_column, strict=True)]
 
 
 def plain(number: float) -> str:

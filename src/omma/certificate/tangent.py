@@ -148,15 +148,14 @@ def line_of(label: LabelMetric, occurs: float, predicted: Any) -> tuple[Vector, 
 
     Each prediction of a label that always occurs is a true positive.
     """
-    near = np.clip(STEP * np.round(predicted / STEP), 2.0 * STEP, 1.0 - 2.0 * STEP)
-    points, place = np.unique(near, return_inverse=True)
+    points = np.clip(STEP * np.round(predicted / STEP), 2.0 * STEP, 1.0 - 2.0 * STEP)
 
     def value(fraction: Vector) -> Vector:
         always = np.full_like(fraction, occurs)
         return label.of_cells(occurs * fraction, fraction, always, np.ones_like(fraction))
 
     slope = (value(points + STEP) - value(points - STEP)) / (2.0 * STEP)
-    return slope[place], (value(points) - slope * points)[place]
+    return slope, value(points) - slope * points
 
 
 def divides_by_zero(label: LabelMetric) -> tuple[bool, bool]:

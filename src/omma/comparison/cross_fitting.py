@@ -23,10 +23,10 @@ from omma.limits import Limit, LimitStatus, read_limits
 from omma.metrics import Macro, Metric, OverClasses, metric as find_metric
 from omma.policies import OMMA, Auto, FrankWolfe, Policy, TunedThresholds, UnsupportedMetricError
 from omma.policies.base import check_task
+from omma.policies.registry import REGISTRY
 from omma.rows.arrays import SparseProbabilities
 from omma.rows.batch import Batch, read_labelled
 from omma.rule import Rule, simple_rule
-from omma.tables import HAT_ETA
 from omma.unseen import check_logged_labels, everything_is_best
 
 TUNED, TRUSTING = "tuned", "omma_eta"
@@ -246,12 +246,12 @@ def _makers(goal: Auto, m: int, frank_wolfe: bool) -> Iterator[Maker]:
         with suppress(UnsupportedMetricError):  # no thresholds can be found one label at a time
             tuned = TunedThresholds(metric, limits)
             yield Maker(TUNED, "tuned thresholds", lambda batch: tuned.fit(batch).decision)
-    for name, title, policy in (
-        ("auto", "Auto", goal),
-        (TRUSTING, f"OMMA({HAT_ETA})", _omma(goal, feedback="estimates")),
-        ("omma", "OMMA", _omma(goal)),
+    for name, policy in (
+        ("auto", goal),
+        (TRUSTING, _omma(goal, feedback="estimates")),
+        ("omma", _omma(goal)),
     ):
-        yield Maker(name, title, partial(last_rule, policy), policy)
+        yield Maker(name, REGISTRY[name].title, partial(last_rule, policy), policy)
     if not frank_wolfe:
         return
     if at_most is not None:
