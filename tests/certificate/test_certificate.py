@@ -206,7 +206,7 @@ def test_the_mean_worth_of_a_block_is_that_of_the_best_of_all_decisions(k):
         learner.predict(row)
         learner.update(true)
         worths.append(worth(weights, intercept, row, k))
-    sums = learner._certificate.sums[-1]
+    sums = learner._certificate.tangents[-1]
     assert sums[0] == 4
     assert sums[2] / 4 == pytest.approx(np.mean(worths), rel=1e-12)
 

@@ -173,7 +173,7 @@ def test_decisions_that_a_learner_cannot_have_made(tmp_path, made, match):
         omma.OnlineClassifier.load(path)
 
 
-@pytest.mark.parametrize("part", ["cells", "weights", "intercept", "place", "starts", "sums"])
+@pytest.mark.parametrize("part", ["cells", "weights", "intercept", "place", "tangents"])
 def test_files_without_a_part_of_the_gap(tmp_path, part):
     learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 4, gap=True)
     learner.save(tmp_path / "s.npz")

@@ -33,7 +33,9 @@ SKIPPED = 0.25  # of the rows, at the start
 # a stream with label frequencies near 0.03.
 PRIOR = 0.1
 HEAVIEST = 1e60  # weight of a row in units: the square of a larger one would overflow
-OF_TANGENTS = ("starts", "unseen", "sums")  # arrays that have a row for each tangent
+# Columns of the table of tangents, after the sums that the kernel adds to: the rows before the
+# tangent, and the part of the metric that depended on unseen labels then.
+START, UNSEEN = kernel.SUMMED, kernel.SUMMED + 1
 # How sums over rows grow with the unit of weights.
 SUM_POWERS = np.array([1, 2, 1, 2, 2, 1, 2, 1, 2, 2, 0])
 
@@ -53,11 +55,8 @@ class Certificate:
         self.rows = 0
         self.next = FIRST  # the number of rows at which the tangent is renewed
         self.unit = 0.0  # the weight that counts as one row; the first row's, then their mean
-        # For each tangent: the rows before it, the part of the metric that depended on unseen
-        # labels then, and its sums over rows.
-        self.starts = np.zeros(1, dtype=np.int64)
-        self.unseen = np.ones(1)
-        self.sums = np.zeros((1, kernel.SUMMED))
+        self.tangents = np.zeros((1, UNSEEN + 1))  # a row for each
+        self.tangents[0, UNSEEN] = 1.0
 
     @cached_property
     def _engine(self) -> Engine:
@@ -65,15 +64,14 @@ class Certificate:
 
     def gap(self, value: float | None) -> Gap | None:
         """The gap to a value; None while there are too few rows."""
-        late = self.starts >= max(SKIPPED * self.rows, 1.0)
-        sums = self.sums[late]
-        weight = sums[:, kernel.SUM_W]
-        if sums[:, kernel.ROWS_USED].sum() < 2 or weight.sum() <= 0.0:
+        late = self.tangents[self.tangents[:, START] >= max(SKIPPED * self.rows, 1.0)]
+        weight = late[:, kernel.SUM_W]
+        if late[:, kernel.ROWS_USED].sum() < 2 or weight.sum() <= 0.0:
             return None
-        effective = min(effective_rows(sums), effective_rows(self.sums))
-        unsure = float(weight @ self.unseen[late] / weight.sum())
+        effective = min(effective_rows(late), effective_rows(self.tangents))
+        unsure = float(weight @ late[:, UNSEEN] / weight.sum())
         unsure = max(unsure - settled(self.metric, self.state), 0.0)
-        return gap_from(self.metric, self.shadow.budget, sums, effective, unsure, value)
+        return gap_from(self.metric, self.shadow.budget, late, effective, unsure, value)
 
     def replay(self, batch: Batch, rows: Rows) -> None:
         """Add rows of a batch; rows without weight are skipped."""
@@ -113,7 +111,7 @@ class Certificate:
         rows = np.arange(part.n, dtype=np.int64)
         block = (*part.eta.block(rows), *part.label_ids(rows), part.extras(rows))
         # The best decision on the tangent is that of Eq. (3), at the weights of the tangent.
-        sums = (self.weights, self.intercept, self.sums[-1])
+        sums = (self.weights, self.intercept, self.tangents[-1])
         if part.is_sparse:
             memory, sparse = engine.sparse_memory(part.longest + (self.shadow.budget or 0))
             kernel.certify_sparse(*block, sparse, engine.spec, memory, *sums)
@@ -138,12 +136,10 @@ class Certificate:
             self.unit /= factor
             self.state.cells[...] *= factor
             self.state.totals[...] *= factor
-            self.sums *= factor**SUM_POWERS
+            self.tangents[:, : kernel.SUMMED] *= factor**SUM_POWERS
         self.weights, self.intercept = tangent(self.smooth, self.state, PRIOR)
-        self.starts = np.append(self.starts, self.rows)
-        hanging = unseen(self.metric, self.state, effective_rows(self.sums))
-        self.unseen = np.append(self.unseen, hanging)
-        self.sums = np.vstack((self.sums, np.zeros((1, kernel.SUMMED))))
+        hanging = unseen(self.metric, self.state, effective_rows(self.tangents))
+        self.tangents = np.vstack((self.tangents, [*np.zeros(START), self.rows, hanging]))
 
     def _own_arrays(self) -> dict[str, NDArray[Any]]:
         return {
@@ -151,9 +147,7 @@ class Certificate:
             "intercept": np.array(self.intercept),
             "place": np.array([self.rows, self.next]),
             "unit": np.array(self.unit),
-            "starts": self.starts,
-            "unseen": self.unseen,
-            "sums": self.sums,
+            "tangents": self.tangents,
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -163,25 +157,23 @@ class Certificate:
     def shapes(self) -> Shapes:
         """The shapes of ``arrays``; None is any shape."""
         shapes: Shapes = {name: array.shape for name, array in self.arrays().items()}
-        return {**shapes, **dict.fromkeys(OF_TANGENTS)}
+        return {**shapes, "tangents": None}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over the arrays of such a certificate, after checks."""
-        tangents = len(arrays["starts"])
+        tangents = len(arrays["tangents"])
         for name, own in self._own_arrays().items():
-            shape = (tangents, *own.shape[1:]) if name in OF_TANGENTS else own.shape
+            shape = (tangents, UNSEEN + 1) if name == "tangents" else own.shape
             if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
                 raise ValueError(f"{name} of the gap must be finite numbers of shape {shape}")
         rows, following = (int(place) for place in arrays["place"])
         if tangents < 1 or not 0 <= rows < following or not arrays["unit"] >= 0.0:
-            raise ValueError("place, starts and unit of the gap must belong together")
+            raise ValueError("place, tangents and unit of the gap must belong together")
         self.state.restore(arrays)
         self.weights = np.array(arrays["weights"], dtype=np.float64)
         self.intercept, self.unit = float(arrays["intercept"]), float(arrays["unit"])
         self.rows, self.next = rows, following
-        self.starts = np.array(arrays["starts"], dtype=np.int64)
-        self.unseen = np.array(arrays["unseen"], dtype=np.float64)
-        self.sums = np.array(arrays["sums"], dtype=np.float64)
+        self.tangents = np.array(arrays["tangents"], dtype=np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
         # An engine cannot be pickled, and is made again.
