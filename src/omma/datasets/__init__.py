@@ -7,7 +7,7 @@ from typing import Any
 from omma._validate import check_choice, nearest
 from omma.datasets.arff import read_arff
 from omma.datasets.arrays import read_arrays, read_folder, write_folder
-from omma.datasets.csv_table import read_csv
+from omma.datasets.csv_dataset import read_csv
 from omma.datasets.dataset import Dataset
 from omma.datasets.matrices import Matrix, read_matrix, write_matrix
 from omma.datasets.scored import Scored, read_scored
