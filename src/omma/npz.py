@@ -172,12 +172,12 @@ class Archive:
         # NumPy writes no others, which would also unpack the whole member at once.
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise self.refuse(name, "a member that is stored or deflated", "another packing")
-        with told(str(self.path), self._verdict):
-            member = self._archive.open(info)
-        with member:
-            with told(str(self.path), f"{self._verdict}: in {name!r}"):
-                sides, dtype, size = _header(member)
-                stored = info.file_size - member.tell()
+        with (
+            told(str(self.path), f"{self._verdict}: in {name!r}"),
+            self._archive.open(info) as member,
+        ):
+            sides, dtype, size = _header(member)
+            stored = info.file_size - member.tell()
             # The header is checked before a number is unpacked.
             if dtype.kind not in kinds:
                 expected = "text" if kinds in ("U", "SU") else "numbers"
@@ -198,9 +198,8 @@ class Archive:
                 )
             if stored != size:
                 raise self.refuse(name, f"{size} bytes", f"{stored}")
-            with told(str(self.path), f"{self._verdict}: in {name!r}"):
-                member.seek(0)
-                values = np.lib.format.read_array(member, allow_pickle=False)
+            member.seek(0)
+            values = np.lib.format.read_array(member, allow_pickle=False)
         values = values.astype(dtype.newbyteorder("="), copy=False)
         if most is None:
             self._budget -= size
