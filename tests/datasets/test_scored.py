@@ -329,3 +329,23 @@ def test_one_column_is_one(column, got):
     Path("eta.csv").write_text("p_a,p_b\n0.5,0.25\n")
     with pytest.raises(ValueError, match=rf"column='{column}' must be one column of .* {got}"):
         read_scored("eta.csv", column=column)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "y.csv has 2 classes, and there are 3 columns of probabilities without names: name"),
+        ({"positive": "red"}, "positive='red' needs one column of probabilities, got 3"),
+    ],
+)
+def test_classes_that_no_column_can_have(options, sentence):
+    np.save("eta.npy", ETA[:2])
+    Path("y.csv").write_text("colour\nred\nblue\n")
+    with pytest.raises(ValueError, match=sentence):
+        read_scored("eta.npy", "y.csv", **options)
+
+
+def test_numbers_of_classes_may_be_large_and_missing():
+    np.savez("eta.npz", values=ETA[:3], names=["10", "1000003", "1000004"])
+    np.save("y.npy", [1000004.0, np.nan, 10.0])
+    assert labels(read_scored("eta.npz", "y.npy")) == [2, 0]

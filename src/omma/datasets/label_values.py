@@ -69,9 +69,7 @@ def join_rows(probabilities: Matrix, truth: Matrix, skip: bool) -> tuple[Matrix,
         notes.append(
             f"Rows of {truth.path} were put in the order of {probabilities.path}, by their ids."
         )
-    if len(rows) < len(ids):
-        probabilities = probabilities.take(rows)
-    return probabilities, truth.take(order), notes
+    return probabilities.take(rows), truth.take(order), notes
 
 
 # Labels to class ids or indicators.

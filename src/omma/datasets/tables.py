@@ -22,7 +22,7 @@ from omma.datasets.csv_text import (
     separator_of,
 )
 from omma.datasets.dataset import dense
-from omma.datasets.text import ending, text_lines
+from omma.datasets.text import ending, text_lines, wrong
 from omma.npz import largest, told
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}  # with which files are written
@@ -99,10 +99,7 @@ class CsvTable:
         all_rows = rows(self.lines, self.separator, self.path)
         for number, cells in islice(all_rows, self.names is not None, None):
             if len(cells) != self.width:
-                raise ValueError(
-                    f"{self.path}, line {number}: expected {self.width} cells, as in line 1, got "
-                    f"{len(cells)}"
-                )
+                raise wrong(self.path, number, f"{self.width} cells, as in line 1", len(cells))
             try:
                 values.extend([float(cells[place]) for place in numbers])
             except ValueError:  # some cell is no plain number
