@@ -104,6 +104,7 @@ def simulate(
     """The share of intervals that hold, and by how much values are too high on average."""
     metric, k = read_target(target)
     m = population.truth.m
+    # The threshold 0.5 or, with a budget, the k most probable labels: what ``baseline`` is.
     simple = omma.Rule(np.ones(m), np.full(m, -0.5 if k is None else 0.0), k)
     simple_value = metric.value(population.counts(simple))
     # Samples of their own for each cell, so that means over cells tell more than those of one.

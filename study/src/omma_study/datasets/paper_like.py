@@ -249,6 +249,7 @@ def places(frequency: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     tail = np.cumsum(frequency[::-1])[::-1]  # of this label and all rarer ones
     left = np.maximum(count - np.arange(len(frequency)), 1)
     own = int(np.argmax(frequency * left < tail))  # the first that has less than its part
+    # The others are cut where their sum passes equal parts of what is left.
     shares = tail[own] * np.arange(count - own) / (count - own)
     cut = np.searchsorted(tail[own] - tail[own:], shares)
     return np.concatenate([np.arange(own), own + cut])

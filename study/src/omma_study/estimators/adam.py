@@ -35,7 +35,8 @@ compiled = numba.njit(error_model="numpy", nogil=True, cache=True)
 @compiled
 def _pace(hyper, step):  # type: ignore[no-untyped-def]
     """The rate and the root of v̂ / v at a step; powers are slow, so once a row."""
-    return hyper[0] / (1.0 - hyper[1] ** step), np.sqrt(1.0 - hyper[2] ** step)
+    rate, beta1, beta2 = hyper[:3]
+    return rate / (1.0 - beta1**step), np.sqrt(1.0 - beta2**step)
 
 
 @compiled
@@ -45,7 +46,7 @@ def _move(gradient, hyper, pace, weight, first, second):  # type: ignore[no-unty
     m ← β1·m + (1 − β1)·g, v ← β2·v + (1 − β2)·g², w ← w − rate·m̂ / (√v̂ + ε), where m̂ and v̂ are
     corrected for means that start at zero (Kingma and Ba, algorithm 1).
     """
-    beta1, beta2, epsilon = hyper[1], hyper[2], hyper[3]
+    beta1, beta2, epsilon = hyper[1:4]
     rate, root = pace
     # A loop, as array expressions would make an array for each term, and take twice as long.
     for j in range(weight.shape[0]):
@@ -65,16 +66,16 @@ def _run(  # type: ignore[no-untyped-def]
     dense row ``features`` has all, once. ``true`` has the labels of row t, as CSR does.
     """
     intercept = weights.shape[0] - 1
+    l2, intercept_l2 = hyper[4:]
     for t in range(starts.shape[0] - 1):
         row = data[starts[t] : starts[t + 1]].astype(np.float64)
         places = features[starts[t] : starts[t + 1]] if is_sparse else features
         values = row
         if standardise:
-            values = np.zeros_like(row)
+            deviation = np.where(stats[1] > 0.0, np.sqrt(stats[1] / max(clock[1], 1)), 1.0)
+            values = np.clip((row - stats[0]) / deviation, -LIMIT, LIMIT)
             # Before the second row there is no deviation: all features are zero.
-            for f in range(row.shape[0]) if clock[1] > 1 else range(0):
-                deviation = np.sqrt(stats[1, f] / clock[1]) if stats[1, f] > 0.0 else 1.0
-                values[f] = min(max((row[f] - stats[0, f]) / deviation, -LIMIT), LIMIT)
+            values *= clock[1] > 1
         scores = weights[intercept].copy()
         for i in range(values.shape[0]):
             scores += values[i] * weights[places[i]]
@@ -94,10 +95,10 @@ def _run(  # type: ignore[no-untyped-def]
         pace = _pace(hyper, clock[0])
         for i in range(values.shape[0]):
             f = places[i]
-            gradient = scores * values[i] + hyper[4] * weights[f]
+            gradient = scores * values[i] + l2 * weights[f]
             _move(gradient, hyper, pace, weights[f], first[f], second[f])
         last = weights[intercept], first[intercept], second[intercept]
-        _move(scores + hyper[5] * weights[intercept], hyper, pace, *last)
+        _move(scores + intercept_l2 * weights[intercept], hyper, pace, *last)
         if standardise:  # Welford's recurrence for mean and squared deviations
             clock[1] += 1
             away = row - stats[0]
@@ -128,6 +129,7 @@ class Moments(NamedTuple):
 def _hyperparameters(
     estimator: Any, rate: float, l2: float, intercept_l2: float = 0.0
 ) -> tuple[float, ...]:
+    """What compiled loops call ``hyper``, in this order."""
     return rate, estimator.beta1, estimator.beta2, estimator.epsilon, l2, intercept_l2
 
 

@@ -147,12 +147,14 @@ MEANS: dict[str, Callable[[float], Constants]] = {
 }
 # Means of recalls C_jj / Σ_l C_jl of an m×m matrix; near 1 they are steep by all of a row.
 CLASS_MEANS: dict[str, Callable[[int, Vector], Constants]] = {
+    # The trace, which is linear: its gradient has a one for each class.
     "accuracy": lambda m, p: Constants(math.sqrt(m), 0.0),
     # (m − 1) + √(m(m − 1)) is the norm of the second derivative of a recall at 1, times p_j².
     "balanced_accuracy": lambda m, p: Constants(
         math.sqrt(m - 1) * float(np.linalg.norm(1.0 / p)) / m,
         ((m - 1) + math.sqrt(m * (m - 1))) / (m * float(p.min()) ** 2),
     ),
+    # As of one label: steep without end at a recall of 0, and with a kink there.
     "gmean": lambda m, p: Constants(math.inf, math.inf),
     "hmean": lambda m, p: Constants(m / float(p.min()), math.inf),
     "qmean": lambda m, p: Constants(math.sqrt((m - 1) / m) / float(p.min()), math.inf),

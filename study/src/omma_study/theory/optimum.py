@@ -164,12 +164,14 @@ def linearized(
     gap: float | None = None,
 ) -> Optimum:
     """The optimum that a classifier is, with the metric linearized at its counts."""
+    # ∇ψ(C)·C′ is largest at the rule whose slope and offset are this gradient.
     slope, offset = metric.gradient(counts)
     rule = Rule(slope, offset, k)
     corner = distribution.counts(rule)
     gain = float(slope @ corner.tp + offset @ corner.predicted)
     lead = gain - float(slope @ counts.tp + offset @ counts.predicted)
 
+    # ``gradient`` has no derivative by positive, as no decision changes it.
     def moved(change: Vector) -> float:
         return metric.value(Counts(counts.tp, counts.predicted, counts.positive + change, 1.0))
 

@@ -49,6 +49,7 @@ def worst_regret(share: Any) -> Any:
     >>> [round(float(36 * worst_regret(share)), 6) for share in (1 / 3, 5 / 6)]
     [4.0, 1.0]
     """
+    # Of sequence 1, where a share of up to 2/3 can be made up for; the other is of sequence 2.
     first = np.maximum(0.0, np.asarray(share) / 6.0 - 1.0 / 9.0)
     return np.maximum(first, (1.0 - np.asarray(share)) / 6.0)
 
@@ -73,6 +74,7 @@ def play(player: str | float, number: int, n: int, seed: tuple[int, ...]) -> tup
         trace = omma.replay(policy(player, utilities.least().metric), eta, y, checkpoints=0)
         decided = trace.predictions.ravel()
     else:  # a share of the first half, then what is best from there
+        # tp and tn are equal if 1/3 of all rows (sequence 1) or 1/2 (2) is predicted positive.
         later = max(0.0, 2.0 / 3.0 - player) if number == 1 else 1.0 - player
         decided = np.concatenate((evenly(player, first), evenly(later, second)))
     # What the paper compares with: positive first, for a third or for half of the rows.

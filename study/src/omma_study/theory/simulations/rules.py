@@ -11,6 +11,7 @@ distribution. On their own paths, each policy has its own counts, and differing 
 counted.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from omma_study.theory.simulation import (
     table,
 )
 
+Vector = NDArray[np.float64]
 LAST, DRAWN, AVERAGE = "the last rule", "a rule drawn from all", "the average rule"
 WAYS = (LAST, DRAWN, AVERAGE)
 PER_TENFOLD = 30  # rules that are evaluated for each power of ten of n
@@ -59,6 +61,11 @@ def rules_of(problem: Problem, chosen: omma.OMMA, stream: Stream, times: Any) ->
     ]
 
 
+def mean_of(parts: Sequence[Any], name: str, shares: Vector) -> Vector:
+    """The mean of an attribute of the first rules, or of their counts, weighed by shares."""
+    return shares @ np.array([getattr(part, name) for part in parts[: len(shares)]])
+
+
 def simulate_population(spec: Spec) -> dict[str, Any]:
     """ψ(C*) minus the metric on the population, of each classifier after each number of rows."""
     problem = CASES[spec["dataset"]].problem
@@ -75,14 +82,12 @@ def simulate_population(spec: Spec) -> dict[str, Any]:
         for n in rows:
             at = int(np.flatnonzero(times == n)[0])
             shares = np.diff(times[: at + 1]) / (n - times[0])  # a rule decides until the next
-            # Counts of a rule that is drawn are averages of counts, others those of an average.
-            tp, predicted, slope, offset = (
-                shares @ np.array([getattr(part, name) for part in parts[:at]])
-                for parts, names in ((cells, ("tp", "predicted")), (rules, ("slope", "offset")))
-                for name in names
-            )
             counts[LAST].append(cells[at])
+            # A rule that is drawn for each row has the average of all counts.
+            tp, predicted = (mean_of(cells, name, shares) for name in ("tp", "predicted"))
             counts[DRAWN].append(Counts(tp, predicted, distribution.frequencies, 1.0))
+            # The average rule is another rule, which has counts of its own.
+            slope, offset = (mean_of(rules, name, shares) for name in ("slope", "offset"))
             counts[AVERAGE].append(distribution.counts(Rule(slope, offset, problem.k)))
         for way in WAYS:
             values = [metric.value(each) for each in counts[way]]
