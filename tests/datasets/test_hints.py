@@ -111,7 +111,7 @@ def test_many_names_are_paired_in_time_that_grows_with_them(written):
     before = time.process_time()
     assert read_scored("eta.csv", "y.csv").notes
     written(y="topic\nlabel7\n")
-    assert read_scored("eta.csv", "y.csv").batch.labels.values.tolist() == [7]
+    assert read_scored("eta.csv", "y.csv").batch.labels.values.indices.tolist() == [7]
     assert time.process_time() - before < 5
 
 

@@ -28,6 +28,8 @@ def folder(tmp_path, monkeypatch):
 
 def labels(scored):
     values = scored.batch.labels.values
+    if scored.batch.class_ids:
+        return values.indices.tolist()
     return np.ravel(values.toarray() if hasattr(values, "toarray") else values).tolist()
 
 

@@ -23,7 +23,6 @@ from omma.rows.frames import open_table
 # The largest weight of a row: metrics multiply four counts, and these products must stay finite.
 HEAVIEST = 1e60
 BLOCK = 1 << 20  # numbers that a kernel gets at a time: a copy of them takes 8 MB
-LENGTHS = 1 << 17  # rows whose lengths are computed at a time, to save memory
 SEEN = 1000  # rows from which the meaning of numbers outside of 0 to 1 is guessed
 MANY = 0.25  # share of numbers outside of 0 to 1 from which they look like log-odds
 SETS_HINT = ": pass labels of rows as sets, such as [{1}, {1, 2}], or indicators of 0 and 1"
@@ -269,13 +268,6 @@ def sound_csr(owner: str, parameter: str, matrix: Any) -> Any:
 def row_bounds(matrix: Any, rows: Rows) -> tuple[Rows, Rows]:
     """Where each row starts and ends in the indices and data of a CSR matrix."""
     return matrix.indptr[rows].astype(np.int64), matrix.indptr[rows + 1].astype(np.int64)
-
-
-def longest_row(matrix: Any) -> int:
-    """The most entries that a row of a CSR matrix stores."""
-    starts = range(0, matrix.shape[0], LENGTHS)
-    parts = (matrix.indptr[start : start + LENGTHS + 1] for start in starts)
-    return max((int(np.diff(part).max()) for part in parts), default=0)
 
 
 def entries_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:

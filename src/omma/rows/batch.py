@@ -20,7 +20,6 @@ from omma.rows.arrays import (
     Probabilities,
     Rows,
     SparseProbabilities,
-    longest_row,
     read_probabilities,
     read_weights,
 )
@@ -179,7 +178,7 @@ class Batch:
     @cached_property
     def odd_row(self) -> tuple[int, int] | None:
         """The first row without exactly one label, and its number of labels."""
-        if self.labels is None or self.labels.class_ids:
+        if self.labels is None:
             return None
         counts, known = self.labels.counts, self.labels.known_of(np.arange(self.n))
         # A row with unknown labels may have one label.
@@ -197,12 +196,9 @@ class Batch:
         """An upper bound of the stored plus true labels of a sparse row; 0 for dense rows."""
         if not isinstance(self.eta, SparseProbabilities):
             return 0
-        stored, labels = longest_row(self.eta.matrix), self.labels
-        if labels is None:
-            return stored
-        if labels.is_sparse:
-            return stored + longest_row(labels.values)
-        return stored + int(labels.counts.max(initial=0))
+        most_stored = np.diff(self.eta.matrix.indptr).max(initial=0)
+        most_labels = 0 if self.labels is None else self.labels.counts.max(initial=0)
+        return int(most_stored + most_labels)
 
     def block(self, rows: Rows, *, is_sparse: bool) -> tuple[NDArray[Any], ...]:
         """Probabilities and labels of some rows, as arguments of kernels.

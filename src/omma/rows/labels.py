@@ -7,7 +7,7 @@ may be unknown. Classes are matched by name (text or number) if names are known,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,10 +42,10 @@ WHOLE = re.compile(r"-?[0-9]{1,18}(\.0)?")  # a name that is a number, of a size
 class TrueLabels:
     """Checked true labels; messages name their ``owner`` and ``parameter``.
 
-    ``values`` is a CSR matrix of ones, an array of bytes 0 and 1, or a vector of class ids; unknown
-    labels are 0 in it. ``known`` flags rows with at least one known label; None stands for all
-    rows. ``missing`` is a CSR matrix of the unknown labels in partly labelled rows; None if there
-    are no such rows.
+    ``values`` is a CSR matrix of ones, or an array of bytes 0 and 1; unknown labels are 0 in it.
+    ``known`` flags rows with at least one known label; None stands for all rows. ``missing`` is a
+    CSR matrix of the unknown labels in partly labelled rows; None if there are no such rows.
+    ``class_ids`` says that y has one class a row.
     """
 
     owner: str
@@ -54,31 +54,24 @@ class TrueLabels:
     m: int
     known: Flags | None = None
     missing: Any = None
-    is_sparse: bool = field(init=False)
-    class_ids: bool = field(init=False)
+    class_ids: bool = False
 
-    def __post_init__(self) -> None:
-        # A frozen dataclass has no other way to set what follows from its fields.
-        self.__dict__.update(
-            is_sparse=sparse.issparse(self.values), class_ids=self.values.ndim == 1
-        )
+    @property
+    def is_sparse(self) -> bool:
+        """Whether labels are stored as CSR."""
+        return sparse.issparse(self.values)
 
     def block(self, rows: Rows) -> Ids:
         """Starts, ends and ids of labels: the t-th row has ``ids[starts[t]:ends[t]]``."""
-        known = True if self.known is None else self.known[rows]
         if self.is_sparse:
-            starts, ends = row_bounds(self.values, rows)
-            return starts, np.where(known, ends, starts), unflagged(self.values.indices)
-        if self.class_ids:
-            starts = np.arange(len(rows), dtype=np.int64)
-            return starts, starts + known, self.values[rows]  # an unknown class is an empty list
+            return *row_bounds(self.values, rows), unflagged(self.values.indices)
         row_of, ids = np.nonzero(self.values[rows])
         edges = np.searchsorted(row_of, np.arange(len(rows) + 1))
         return edges[:-1], edges[1:], ids.astype(np.int32)
 
     def indicators(self, rows: Rows) -> tuple[NDArray[np.uint8], Rows]:
         """Indicators that kernels read, and the position of each row in them."""
-        if not self.is_sparse and not self.class_ids:
+        if not self.is_sparse:
             return self.values, rows
         starts, ends, ids = self.block(rows)
         places = np.arange(len(rows), dtype=np.int64)
@@ -89,17 +82,11 @@ class TrueLabels:
     @property
     def matrix(self) -> Any:
         """All labels as a CSR matrix of ones; rows whose labels are unknown are empty."""
-        n = self.values.shape[0]
-        starts, ends, ids = self.block(np.arange(n, dtype=np.int64))
-        listed = ids[entries_of(starts, ends)]
-        indptr = np.append(0, np.cumsum(ends - starts))
-        return sparse.csr_array((np.ones(len(listed)), listed, indptr), shape=(n, self.m))
+        return sparse.csr_array(self.values, dtype=np.float64)
 
     @property
     def counts(self) -> NDArray[np.int64]:
         """The number of labels of each row."""
-        if self.class_ids:
-            return np.ones(len(self.values), dtype=np.int64)
         by_row = np.diff(self.values.indptr) if self.is_sparse else self.values.sum(axis=1)
         return np.asarray(by_row, dtype=np.int64)
 
@@ -218,25 +205,30 @@ def read_labels(
             missing = with_int32_ids(sparse.csr_array(~is_known, dtype=np.int8))
     if flags is not None or missing is not None:
         flags, missing = _split_rows(flags, missing, m)
-    if values.ndim == 1:
-        values = _class_ids(owner, parameter, values, m)
+    are_classes = values.ndim == 1
+    if are_classes:
+        values = _classes(owner, parameter, values, flags, m)
     elif is_sparse:
-        values = _ones(owner, parameter, values)
+        values = _ones(owner, parameter, values, flags)
     else:
         values = _bytes(owner, parameter, values)
         values = with_int32_ids(sparse.csr_array(values)) if listed else values
-    return TrueLabels(owner, parameter, values, m, flags, missing)
+    return TrueLabels(owner, parameter, values, m, flags, missing, are_classes)
 
 
-def _class_ids(owner: str, parameter: str, ids: NDArray[Any], m: int) -> NDArray[np.int32]:
-    """Checked class ids, of the type that kernels read."""
+def _classes(owner: str, parameter: str, ids: NDArray[Any], known: Flags | None, m: int) -> Any:
+    """Checked class ids as a CSR matrix of ones; rows of an unknown class are empty."""
     wrong = np.flatnonzero((ids < 0) | (ids >= m) | (ids != np.floor(ids)))
     if len(wrong):
         raise ValueError(
             f"class ids in {parameter} of {owner} must be whole numbers from 0 to {m - 1}, got "
             f"{ids[wrong[0]]:g} in row {wrong[0]}"
         )
-    return ids.astype(np.int32, copy=False)
+    shape = (len(ids), m)
+    known = np.ones(len(ids), dtype=np.bool_) if known is None else known
+    ids = ids[known].astype(np.int32)
+    ends = np.append(0, np.cumsum(known, dtype=np.int64))
+    return csr((np.ones(len(ids), dtype=np.int8), ids, ends), shape)
 
 
 def _bytes(owner: str, parameter: str, values: NDArray[Any]) -> NDArray[np.uint8]:
@@ -279,15 +271,19 @@ def _split_rows(known: Flags | None, missing: Any, m: int) -> tuple[Flags | None
     return None if all_known else known, missing if missing is not None and missing.nnz else None
 
 
-def _ones(owner: str, parameter: str, matrix: Any) -> Any:
-    """A sound CSR matrix that stores only ones, with sorted int32 label ids."""
+def _ones(owner: str, parameter: str, matrix: Any, known: Flags | None) -> Any:
+    """A sound CSR matrix that stores only ones, with sorted int32 label ids, in known rows."""
     matrix = canonical(matrix)
     wrong = np.flatnonzero((matrix.data != 0) & (matrix.data != 1))
     if len(wrong):
         row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
         refuse_labels(owner, parameter, row, matrix.data[wrong[:1]])
-    if not matrix.data.all():  # a stored zero is no label
+    is_label = matrix.data != 0  # a stored zero is no label
+    if known is not None:
+        is_label &= np.repeat(known, np.diff(matrix.indptr))
+    if not is_label.all():
         matrix = matrix.copy()
+        matrix.data = is_label.astype(np.int8)
         matrix.eliminate_zeros()
     return with_int32_ids(matrix)
 
