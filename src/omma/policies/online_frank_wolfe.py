@@ -289,5 +289,5 @@ class RowHistory:
     def batch(self) -> Batch:
         """All rows, for a run."""
         eta, true, weights = self.matrices()
-        labels = TrueLabels("OnlineFrankWolfe", "y", true, self.m)
+        labels = TrueLabels("OnlineFrankWolfe", true, self.m)
         return Batch(SparseProbabilities(eta), labels, weights)

@@ -40,7 +40,7 @@ WHOLE = re.compile(r"-?[0-9]{1,18}(\.0)?")  # a name that is a number, of a size
 
 @dataclass(frozen=True)
 class TrueLabels:
-    """Checked true labels; messages name their ``owner`` and ``parameter``.
+    """Checked true labels; messages name their ``owner``.
 
     ``values`` is a CSR matrix of ones, or an array of bytes 0 and 1; unknown labels are 0 in it.
     ``known`` flags rows with at least one known label; None stands for all rows. ``missing`` is a
@@ -49,7 +49,6 @@ class TrueLabels:
     """
 
     owner: str
-    parameter: str
     values: Any
     m: int
     known: Flags | None = None
@@ -59,12 +58,13 @@ class TrueLabels:
     @property
     def is_sparse(self) -> bool:
         """Whether labels are stored as CSR."""
-        return sparse.issparse(self.values)
+        return bool(sparse.issparse(self.values))
 
     def block(self, rows: Rows) -> Ids:
         """Starts, ends and ids of labels: the t-th row has ``ids[starts[t]:ends[t]]``."""
         if self.is_sparse:
             return *row_bounds(self.values, rows), unflagged(self.values.indices)
+        # Row by row, so bisection tells where each row starts.
         row_of, ids = np.nonzero(self.values[rows])
         edges = np.searchsorted(row_of, np.arange(len(rows) + 1))
         return edges[:-1], edges[1:], ids.astype(np.int32)
@@ -82,6 +82,7 @@ class TrueLabels:
     @property
     def matrix(self) -> Any:
         """All labels as a CSR matrix of ones; rows whose labels are unknown are empty."""
+        # In float64, as sums and products of bytes would overflow.
         return sparse.csr_array(self.values, dtype=np.float64)
 
     @property
@@ -128,13 +129,12 @@ class TrueLabels:
         if self.known is None:
             return
         row = int(np.flatnonzero(~self.known)[0])
-        expected = (
-            f"be whole numbers from 0 to {self.m - 1}" if self.class_ids else "hold only 0 and 1"
-        )
+        sound = f"y of {owner} must hold only 0 and 1"
+        if self.class_ids:
+            sound = f"class ids in y of {owner} must be whole numbers from 0 to {self.m - 1}"
         flags = "known" if self.missing is None else "known.any(axis=1)"
         raise ValueError(
-            f"{'class ids in ' * self.class_ids}{self.parameter} of {owner} must {expected}, got "
-            f"nan in row {row}, whose labels are unknown: leave such rows out, as "
+            f"{sound}, got nan in row {row}, whose labels are unknown: leave such rows out, as "
             f"batch.take(batch.{flags}) does for an omma.Batch"
         )
 
@@ -144,8 +144,8 @@ class TrueLabels:
             return
         row = int(np.flatnonzero(np.diff(self.missing.indptr))[0])
         raise ValueError(
-            f"{self.parameter} of {owner} must have all labels of a row or none{why}, got a part "
-            f"of them in row {row}"
+            f"y of {owner} must have all labels of a row or none{why}, got a part of them in row "
+            f"{row}"
         )
 
 
@@ -207,17 +207,19 @@ def read_labels(
         flags, missing = _split_rows(flags, missing, m)
     are_classes = values.ndim == 1
     if are_classes:
-        values = _classes(owner, parameter, values, flags, m)
+        values = matrix_of_classes(owner, parameter, values, m, flags)
     elif is_sparse:
         values = _ones(owner, parameter, values, flags)
     else:
         values = _bytes(owner, parameter, values)
         values = with_int32_ids(sparse.csr_array(values)) if listed else values
-    return TrueLabels(owner, parameter, values, m, flags, missing, are_classes)
+    return TrueLabels(owner, values, m, flags, missing, are_classes)
 
 
-def _classes(owner: str, parameter: str, ids: NDArray[Any], known: Flags | None, m: int) -> Any:
-    """Checked class ids as a CSR matrix of ones; rows of an unknown class are empty."""
+def matrix_of_classes(
+    owner: str, parameter: str, ids: NDArray[Any], m: int, known: Flags | None = None
+) -> Any:
+    """Class ids as a CSR matrix of ones, once checked; rows of an unknown class are empty."""
     wrong = np.flatnonzero((ids < 0) | (ids >= m) | (ids != np.floor(ids)))
     if len(wrong):
         raise ValueError(
@@ -225,9 +227,11 @@ def _classes(owner: str, parameter: str, ids: NDArray[Any], known: Flags | None,
             f"{ids[wrong[0]]:g} in row {wrong[0]}"
         )
     shape = (len(ids), m)
+    # An unknown class was read as 0, and must not be counted as such.
     known = np.ones(len(ids), dtype=np.bool_) if known is None else known
-    ids = ids[known].astype(np.int32)
-    ends = np.append(0, np.cumsum(known, dtype=np.int64))
+    ids, ends = ids[known].astype(np.int32), np.append(0, np.cumsum(known))
+    # Ends have the type of ids, as some methods of SciPy need, unless the numbers are too large.
+    ends = ends.astype(np.int32) if len(ids) < 2**31 else ends
     return csr((np.ones(len(ids), dtype=np.int8), ids, ends), shape)
 
 
