@@ -14,7 +14,7 @@ from scipy import sparse
 from omma._validate import check_positive_int, shown
 from omma.rows.arrays import canonical, is_missing, plain_array, read_weights, sound_csr
 from omma.rows.frames import SETS, check_same_rows, is_label_sets, open_table, rows_of
-from omma.rows.labels import split_missing
+from omma.rows.labels import matrix_of_classes, split_missing
 from omma.state_parts import in_proportion
 
 OWNER = "Counts.from_labels"
@@ -117,13 +117,7 @@ def _csr(name: str, y: Any, m: int) -> Any:
         return canonical(sparse.csr_array(y, dtype=np.float64))
     if m == 1:  # the 0/1 labels of a binary problem, not ids of classes
         return sparse.csr_array(y[:, np.newaxis], dtype=np.float64)
-    wrong = y[~((y >= 0) & (y < m) & (y == np.floor(y)))]
-    if len(wrong):
-        raise ValueError(
-            f"class ids in {name} must be whole numbers from 0 to {m - 1}, got {wrong[0]}"
-        )
-    ends = np.arange(len(y) + 1)
-    return sparse.csr_array((np.ones(len(y)), y.astype(np.int64), ends), shape=(len(y), m))
+    return sparse.csr_array(matrix_of_classes(OWNER, name, y, m), dtype=np.float64)
 
 
 def class_indicators(
