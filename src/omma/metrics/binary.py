@@ -204,28 +204,27 @@ class Minimum(LabelMetric):
 
     mean = "minimum"
 
-    name: str
-    names: tuple[str, str]
-    rates: tuple[Rate, Rate]
+    first: Binary
+    second: Binary
     smoothing: Smoothing = UNSMOOTHED
 
     def __post_init__(self) -> None:
+        first, second = self.first, self.second
+        name = f"min_{first.name}_{second.name}"
+        rates = (*first.rates, *second.rates)
         self._set(
-            formula=f"min({self.names[0]}, {self.names[1]})",
+            # Under another name, as policies with and without it end with different rules.
+            name=f"smoothed_{name}" if self.smoothing else name,
+            formula=f"min({first.name}, {second.name})",
+            rates=rates,
             # A minimum of linear functions is concave: denominators that no decision changes.
-            concave=all(not (rate.under[0] or rate.under[1]) for rate in self.rates),
+            concave=all(not (rate.under[0] or rate.under[1]) for rate in rates),
             smooth=bool(self.smoothing),
         )
 
     @property
     def kind(self) -> Any:
-        first, second = self.rates
-        return kinds.Smaller(first.kind, second.kind, *self.smoothing.numbers)
+        return kinds.Smaller(self.first.kind, self.second.kind, *self.smoothing.numbers)
 
     def to_json(self) -> Any:
-        if self.rates == (RECALL, SPECIFICITY) and not self.smoothing:
-            return self.name  # which the catalogue has
-        parts = [
-            [name, rate.over, rate.under] for name, rate in zip(self.names, self.rates, strict=True)
-        ]
-        return self.smoothing.to_json({"minimum": parts})
+        return self.smoothing.to_json({"minimum": [self.first.to_json(), self.second.to_json()]})

@@ -29,7 +29,7 @@ from omma.metrics.binary import (
 )
 from omma.metrics.costs import costs
 from omma.metrics.names import MetricName
-from omma.metrics.target import parse_target
+from omma.metrics.target import BARE, parse_target
 from omma.state import State
 
 Kinked = Macro | Micro | Minimum | OverClasses
@@ -99,9 +99,7 @@ qmean = Binary(
     "quadratic",
     concave=True,
 )
-min_recall_specificity = Minimum(
-    "min_recall_specificity", ("recall", "specificity"), (RECALL, SPECIFICITY)
-)
+min_recall_specificity = Minimum(recall, specificity)
 mcc = Binary("mcc", "(tp·tn − fp·fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))", "correlation")
 
 # Every statement above that names a metric of one label, in the order of the tables.
@@ -115,17 +113,11 @@ _FRACTIONS = {
     "tp": Binary("tp", "tp / n", "rate", Rate((1, 0, 0, 0), (0, 0, 0, 1)), **LINEAR),
     "tn": Binary("tn", "tn / n", "rate", Rate((1, -1, -1, 1), (0, 0, 0, 1)), **LINEAR),
 }
-WEIGHTED = (
-    "precision",
-    "recall",
-    "f1",
-    "jaccard",
-)  # often weighted by label frequency
 _CATALOG: dict[str, Metric] = {
     **_BINARY,
     **{f"macro_{name}": Macro(metric) for name, metric in _BINARY.items()},
     **{f"micro_{name}": Micro(metric) for name, metric in _BINARY.items()},
-    **{f"weighted_{name}": Weighted(_BINARY[name]) for name in WEIGHTED},
+    **{f"weighted_{name}": Weighted(_BINARY[name]) for name in BARE},
     **{f"multiclass_{kind}": OverClasses(kind) for kind in KINDS},
 }
 NAMES: tuple[str, ...] = tuple(_CATALOG)
@@ -154,10 +146,6 @@ def metric(name: MetricName | str | Metric) -> Metric:
     ...
     ValueError: unknown metric 'macro_f'; did you mean 'macro_f1' or 'micro_f1' or 'macro_mcc'?
     """
-    if isinstance(name, Metric):
-        return name
-    if not isinstance(name, str):
-        raise TypeError(f"a metric must be a name or a metric, got {shown(name)}")
     named, k = read_target(name)
     if k is not None:
         raise ValueError(
@@ -179,7 +167,7 @@ def read_target(target: str | Metric) -> tuple[Metric, int | None]:
     """
     if isinstance(target, Metric):
         return target, None
-    name, k = parse_target(target, NAMES)
+    name, k = parse_target(target)
     if name in _CATALOG:
         return _CATALOG[name], k
     # An F-measure of any β, as f2 or macro_f0.5, is not in the catalogue, but made.
@@ -222,7 +210,7 @@ def minimum(first: LabelMetric | str, second: LabelMetric | str) -> Minimum:
     >>> macro(minimum("tp", "tn"))
     <metric macro_min_tp_tn>
     """
-    names, rates = [], []
+    rates: list[Any] = []
     for part in (first, second):
         of_label = {**_BINARY, **_FRACTIONS}.get(part, part) if isinstance(part, str) else part
         # Only rates have the linear forms that smoothing needs.
@@ -231,9 +219,8 @@ def minimum(first: LabelMetric | str, second: LabelMetric | str) -> Minimum:
                 "a part of minimum must be a rate of one label, such as 'recall', "
                 f"omma.metrics.fbeta(2), 'tp' or 'tn', got {shown(part)}"
             )
-        names.append(of_label.name)
-        rates.append(of_label.rate)
-    return Minimum(f"min_{names[0]}_{names[1]}", (names[0], names[1]), (rates[0], rates[1]))
+        rates.append(of_label)
+    return Minimum(*rates)
 
 
 def smoothed(
@@ -297,8 +284,7 @@ def smoothed(
             "metric of smoothed must be a minimum of rates whose denominators do not depend on "
             f"decisions, got {of_label.formula}"
         )
-    name = f"smoothed_{of_label.name.removeprefix('smoothed_')}"
-    smooth = replace(of_label, name=name, smoothing=smoothing)
+    smooth = replace(of_label, smoothing=smoothing)
     return type(kinked)(smooth) if isinstance(kinked, Macro | Micro) else smooth
 
 
@@ -352,9 +338,12 @@ def metric_from_json(spec: Any) -> Metric:
         if "costs" in spec:
             return costs(spec["costs"], name=spec.get("name", "costs"))
         if "minimum" in spec:
-            (a, *first), (b, *second) = spec["minimum"]
-            rates = tuple(Rate(tuple(over), tuple(under)) for over, under in (first, second))
-            return Minimum(f"min_{a}_{b}", (a, b), rates)  # type: ignore[arg-type]
+            # Names of shares of all rows, such as "tp", are known to ``minimum`` alone.
+            parts: Any = (
+                part if isinstance(part, str) else metric_from_json(part)
+                for part in spec["minimum"]
+            )
+            return minimum(*parts)
         if "smoothed" in spec:
             gamma = "auto" if spec["gamma"] is None else spec["gamma"]
             return smoothed(metric_from_json(spec["smoothed"]), gamma, rows=spec["rows"])

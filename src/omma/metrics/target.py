@@ -1,7 +1,6 @@
 """Names of metrics with their budgets, as people write them: "macro_f1@3"."""
 
 import re
-from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from omma._validate import nearest, shown
@@ -55,12 +54,11 @@ class Target(NamedTuple):
         return self.name if self.k is None else f"{self.name}@{self.k}"
 
 
-def parse_target(text: Any, known: Collection[str] | None = None) -> Target:
+def parse_target(text: Any) -> Target:
     """A metric's name in omma's spelling, and the budget after an @.
 
     scikit-learn's spellings are understood, such as "f1_macro" or "matthews_corrcoef". A name that
-    is not in ``known`` (default: the catalogue) is returned as it is; ``omma.metric`` then suggests
-    similar ones.
+    is not in the catalogue is returned as it is; ``omma.metric`` then suggests similar ones.
 
     >>> parse_target("macro_f1@3")
     Target(name='macro_f1', k=3)
@@ -73,11 +71,7 @@ def parse_target(text: Any, known: Collection[str] | None = None) -> Target:
     raise it
     """
     if not isinstance(text, str):
-        raise TypeError(f"a metric must be told by its name, got {shown(text)}")
-    if known is None:
-        from omma.metrics.catalog import NAMES  # the catalogue reads names with this file
-
-        known = NAMES
+        raise TypeError(f"a metric must be a name or a metric, got {shown(text)}")
     spelled, at, after = text.strip().partition("@")
     k = None
     if at:
@@ -89,7 +83,7 @@ def parse_target(text: Any, known: Collection[str] | None = None) -> Target:
                 f"got {shown(text)}"
             )
         k = int(number)
-    name = _own_name(spelled.strip(), known)
+    name = _own_name(spelled.strip())
     if k is not None and name in BARE:
         raise ValueError(
             f"{name} is a metric of one label and takes no budget, got {text!r}: use "
@@ -98,14 +92,16 @@ def parse_target(text: Any, known: Collection[str] | None = None) -> Target:
     return Target(name, k)
 
 
-def _own_name(spelled: str, known: Collection[str]) -> str:
+def _own_name(spelled: str) -> str:
     """The name as omma spells it; refuses names that people try and no decision can maximize."""
-    if spelled in known:
+    from omma.metrics.catalog import NAMES  # the catalogue reads names with this file
+
+    if spelled in NAMES:
         return spelled
     # "Macro-F1" and "macro f1" are macro_f1.
     name = re.sub(r"[\s\-]+", "_", spelled.lower())
     name = FUNCTIONS.get(name, name)
-    if name in known:
+    if name in NAMES:
         return name
     if RANKINGS.fullmatch(name):
         raise ValueError(
@@ -130,11 +126,10 @@ def _own_name(spelled: str, known: Collection[str]) -> str:
     base = base.removesuffix("_score")
     if average in AVERAGES and base:
         name = f"{average}_{base}"
-    if name.startswith("weighted_") and name not in known:
-        base = name.removeprefix("weighted_")
-        if "weighted_f1" not in known or not re.fullmatch(r"f\d+(\.\d+)?", base):
-            raise ValueError(
-                f"there is no metric {spelled!r}: averages are macro_ and micro_"
-                f"{nearest(f'macro_{base}', known, 1)}"
-            )
+    base = name.removeprefix("weighted_")
+    if name != base and name not in NAMES and not re.fullmatch(r"f\d+(\.\d+)?", base):
+        raise ValueError(
+            f"there is no metric {spelled!r}: averages are macro_ and micro_"
+            f"{nearest(f'macro_{base}', NAMES, 1)}"
+        )
     return name
