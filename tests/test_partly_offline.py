@@ -175,7 +175,7 @@ def test_nothing_known_is_refused():
     some = np.where(np.arange(len(y))[:, np.newaxis] < 3, y, NAN)
     weights = np.repeat([0.0, 1.0], [3, len(y) - 3])
     for fitter in (omma.TunedThresholds("macro_f1"), omma.FrankWolfe("macro_f1")):
-        with pytest.raises(ValueError, match="fit must have known labels in rows of weight"):
+        with pytest.raises(ValueError, match="must have labels that are known, got nan alone"):
             fitter.fit(eta, np.full(y.shape, NAN))
         with pytest.raises(ValueError, match="fit must have known labels in rows of weight"):
             fitter.fit(eta, some, weights=weights)

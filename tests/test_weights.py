@@ -59,7 +59,7 @@ def test_bins_of_equal_mass_hold_equal_weight(layout):
 
 
 def test_weights_that_say_nothing_are_refused():
-    with pytest.raises(ValueError, match="weights of brier must not all be zero"):
+    with pytest.raises(ValueError, match="weights of brier must not all be 0"):
         brier([0.5], [1], weights=[0.0])
     with pytest.raises(ValueError, match="weights of log_loss must have the shape"):
         log_loss([0.5], [1], weights=[1.0, 2.0])

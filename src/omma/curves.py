@@ -13,9 +13,9 @@ from omma._html import html_table
 from omma._validate import check_number, check_positive_int, check_seed, shown
 from omma.metrics import LabelMetric, Macro, Metric, Micro, metric as find_metric
 from omma.metrics.names import MetricName
-from omma.policies.base import check_sample
+from omma.policies.base import check_task
 from omma.policies.thresholds import RankedLabel, pooled, ranked_labels, threshold_rule
-from omma.rows.batch import Batch
+from omma.rows.batch import Batch, read_labelled
 from omma.rule import Rule
 
 if TYPE_CHECKING:
@@ -180,11 +180,9 @@ def curve(
     check_positive_int("curve", "bootstrap", bootstrap, least=0)
     check_number("curve", "level", level, low=0.0, high=1.0)
     check_seed("curve", seed)
-    sample = Batch.read("curve", eta, y, weights)
+    sample = read_labelled("curve", eta, y, weights).check("curve")
     objective.check_labels(sample.m)
-    check_sample("curve", sample.check("curve"), k=1, whole="")  # a class is a label of its own
-    assert sample.labels is not None
-    sample.labels.refuse_unknown_rows("curve")
+    check_task("curve", sample, k=1, metric=None)  # a class is a label of its own
     if labels is not None and is_common:
         raise ValueError(f"labels of curve must be None for a micro_ metric, got {shown(labels)}")
     all_names = sample.names or tuple(f"label {j}" for j in range(sample.m))

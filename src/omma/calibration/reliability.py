@@ -251,8 +251,6 @@ def read_sample(owner: str, eta: Any, y: Any, weights: ArrayLike | None) -> Batc
     batch = read_labelled(owner, eta, y, weights).check(owner)
     if batch.labels is not None and batch.labels.known is not None:
         batch = batch.take(batch.labels.known)
-    if not batch.row_weights.sum() > 0:
-        raise ValueError(f"weights of {owner} must not all be zero")
     return batch
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.engine import Engine
 from omma.kernels import certificate as kernel
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
 from omma.kernels.value import for_values
@@ -55,7 +54,7 @@ def tangent(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.floa
 
 def plain(metric: Metric, state: State, prior: float) -> tuple[NDArray[np.float64], float]:
     """The tangent where the prior is added to every label."""
-    slope, offset = Engine(metric.plan(prior=prior, exact=True), state).gradient()
+    slope, offset = metric.gradient_at(state, prior)
     weights = np.stack((slope, offset, by_positive(metric, state, prior)))
     if is_minimum(metric):  # it is as high as the mixture of the rates
         high = float(
@@ -123,7 +122,7 @@ def by_positive(metric: Metric, state: State, prior: float) -> Vector:
         return out
     tp, predicted, positive = with_prior(state, prior)
     if not metric.single_label:  # a mean of recalls tp / positive
-        slope, _ = Engine(metric.plan(prior=prior, exact=True), state).gradient()
+        slope, _ = metric.gradient_at(state, prior)
         return -slope * tp / np.maximum(positive, 1e-300)  # type: ignore[no-any-return]
     # kappa and mcc in shares of all rows with a class: right − chance over 1 − chance, or over a
     # root of 1 − Σ predicted² and 1 − Σ positive².

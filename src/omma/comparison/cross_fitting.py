@@ -219,8 +219,6 @@ def _with_labels(data: Batch) -> tuple[Batch, list[str]]:
     if known is not None:
         notes.append(f"{(~known).sum():,} of {data.n:,} rows have no labels and were skipped.")
         usable = usable & known
-    if not usable.any():
-        raise ValueError("weights of choose must not all be 0")
     return (data if usable.all() else data.take(usable).ready()), notes
 
 

@@ -121,14 +121,28 @@ class Limit:
 
     def cells(self, counts: Counts) -> tuple[Any, Any, Any, float]:
         """The counts of its rate: (tp, predicted, positive, n)."""
-        cells = (counts.tp, counts.predicted, counts.positive)
-        if self.over_all:
-            # Counted over all labels together, each row has m cells; labels a row are per row.
-            n = counts.n * (counts.m if self.of.startswith("micro_") else 1)
-            tp, predicted, positive = (cell.sum() for cell in cells)
-            return tp, predicted, positive, n
-        tp, predicted, positive = (cell[self.index or 0] for cell in cells)
-        return tp, predicted, positive, counts.n
+        tp, predicted, positive = (counts.cells * self.label_weights(counts)).sum(axis=1)
+        # Counted over all labels together, each row has m cells; labels a row are per row.
+        n = counts.n * (counts.m if self.of.startswith("micro_") else 1)
+        return tp, predicted, positive, n
+
+    def label_weights(self, counts: Counts) -> NDArray[np.float64]:
+        """The factor of each label's counts in those of the rate.
+
+        A mean of recalls is a ratio of two sums, too: each label that occurs is weighed so that its
+        occurrences add up to the same share of the rows.
+
+        >>> from omma.limits import read_limit
+        >>> counts = Counts([3, 1, 0], [4, 1, 0], [5, 2, 0], 10)
+        >>> read_limit("macro_recall >= 0.8").label_weights(counts)
+        array([1. , 2.5, 0. ])
+        """
+        if self.of == "macro_recall":
+            occurs = counts.positive > 0
+            share = counts.n / max(int(occurs.sum()), 1)
+            return np.divide(share, counts.positive, out=np.zeros(counts.m), where=occurs)
+        is_bounded = self.over_all | (np.arange(counts.m) == (self.index or 0))
+        return np.asarray(is_bounded, dtype=np.float64)
 
     def value(self, counts: Counts) -> float:
         """The bounded rate at some counts; NaN where it is 0/0.
@@ -140,15 +154,13 @@ class Limit:
         >>> read_limit("labels_per_row <= 2").value(counts)
         0.5
         """
-        if self.of == "macro_recall":
-            recalls, _ = _recalls(counts)
-            return float(recalls.mean()) if len(recalls) else np.nan
         return float(self.rate.of(*self.cells(counts), np.nan))
 
     def error(self, counts: Counts) -> float:
         """The standard error of that value, as of independent draws; NaN without any."""
         if self.of == "macro_recall":
-            recalls, positive = _recalls(counts)
+            positive = counts.positive[counts.positive > 0]
+            recalls = counts.tp[counts.positive > 0] / positive
             variance = (recalls * (1.0 - recalls) / positive).sum()
             return float(np.sqrt(variance) / max(len(positive), 1))
         draws = self.draws(counts)
@@ -212,12 +224,6 @@ class Limit:
     def __str__(self) -> str:
         margin = f" (margin {self.margin:g})" if self.margin else ""
         return f"{self.name} {self.sense} {self.bound:g}{margin}"
-
-
-def _recalls(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The recall of each label that occurs, and how often it does."""
-    positive = counts.positive[counts.positive > 0]
-    return counts.tp[counts.positive > 0] / positive, positive
 
 
 def own_name(name: str) -> str:

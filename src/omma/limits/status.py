@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from omma.counts import Counts, counts_of, estimates_of
 from omma.limits.compiled import price_unit
@@ -146,9 +145,9 @@ class LimitStatus:
         return f"{said}, misses it by {self.excess:.4f}{chance}"
 
 
-def limit_statuses(limits: tuple[Limit, ...], state: Any) -> tuple[LimitStatus, ...]:
+def limit_statuses(limits: tuple[Limit, ...], state: State) -> tuple[LimitStatus, ...]:
     """The status of a policy's limits in one of its states."""
-    if not isinstance(state, State) or state.prices is None:
+    if state.prices is None:
         return ()
     labels, estimates = counts_of(state), estimates_of(state)
     statuses = []

@@ -16,6 +16,7 @@ from omma.engine import Engine
 from omma.kernels.layout import EPSILON
 from omma.kernels.objectives import Nothing, with_epsilon
 from omma.plan import Plan
+from omma.state import State
 
 if TYPE_CHECKING:
     from omma.metrics.binary import LabelMetric
@@ -140,24 +141,6 @@ class Metric(ABC):
         if counts.n <= 0:
             raise ValueError(f"counts of {self.name} must hold at least one row, got none")
 
-    def plan(
-        self,
-        *,
-        k: int | None = None,
-        prior: float,
-        soft: bool = False,
-        epsilon: float = EPSILON,
-        exact: bool = False,
-    ) -> Plan:
-        """The metric as a plan: a rule that follows its counts.
-
-        Where only decisions matter, weights may leave out positive factors; ``exact`` ones are the
-        derivatives themselves.
-        """
-        # A matrix of costs gives gains η @ matrix; the rest of the metric is its term.
-        term = with_epsilon(self.term(exact=exact), epsilon)
-        return Plan(k, term, self.matrix, prior, soft, self.sums)
-
     def gradient(
         self, counts: Counts, prior: float = 0.0, *, epsilon: float = EPSILON
     ) -> tuple[Vector, Vector]:
@@ -178,9 +161,17 @@ class Metric(ABC):
         self.check_labels(counts.m)
         if self.needs_matrix:
             raise TypeError(f"{self.name} has a matrix of gains, not a slope and an offset")
+        return self.gradient_at(state_of(counts), prior, epsilon)
+
+    def gradient_at(
+        self, state: State, prior: float, epsilon: float = EPSILON
+    ) -> tuple[Vector, Vector]:
+        """``gradient`` at the counts of a state, without checks."""
         # α and −β of the paper's Eq. (5): the cost-sensitive form of Eq. (3).
-        plan = self.plan(prior=prior, epsilon=epsilon, exact=True)
-        return Engine(plan, state_of(counts)).gradient()
+        # Elsewhere only decisions matter, and a term may leave out positive factors.
+        term = with_epsilon(self.term(exact=True), epsilon)
+        plan = Plan(None, term, self.matrix, prior, sums=self.sums)
+        return Engine(plan, state).gradient()
 
     def score(
         self,

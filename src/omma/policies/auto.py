@@ -59,11 +59,11 @@ class Auto(OMMA):
     epsilon: float = field(default=EPSILON, init=False)
     calibration: Calibration = field(default="online", init=False)
 
-    def _term(self) -> Any:
+    def term(self) -> Any:
         # A minimum has kinks, so a smooth function near it is maximized: Appendix B.2 of the paper.
         metric, exact = self.objective, bool(self.limits)
         if not is_minimum(metric):
-            return super()._term()
+            return super().term()
         if metric.multiclass:
             # A power mean of recalls with the exponent −3 follows the smallest, and has no kink.
             kind = kinds.WeighedClasses if exact else kinds.Classes

@@ -15,6 +15,7 @@ from omma._validate import check_budget, check_choice, check_number, check_posit
 from omma.engine import Engine
 from omma.kernels.calibrate import STRAIGHT
 from omma.kernels.layout import EPSILON, N
+from omma.kernels.objectives import with_epsilon
 from omma.limits import Limit
 from omma.metrics import Metric, MetricName, read_target
 from omma.metrics.target import Target
@@ -159,7 +160,7 @@ class Policy(ABC):
         True
         """
         metric = self.objective if metric is None else metric
-        if metric is None or metric.needs_matrix or not isinstance(state, State):
+        if metric is None or metric.needs_matrix:
             return None
         if "labels" not in state.sets or not state.totals[N] > 0.0:
             return None
@@ -272,35 +273,6 @@ def check_task(
         )
 
 
-def check_sample(
-    owner: str,
-    batch: Batch,
-    k: int | None = None,
-    metric: Metric | None = None,
-    *,
-    optional: bool = False,
-    whole: str | None = None,
-) -> None:
-    """Refuse samples that nothing can be fitted to; ``optional`` means that labels are not needed.
-
-    ``whole`` is the reason why no row may be labelled in part, as in ``check_task``.
-    """
-    if batch.labels is None and optional:
-        return
-    if batch.n == 0:
-        raise ValueError(f"eta of {owner} must have at least one row, got none")
-    if batch.labels is None:
-        raise ValueError(f"y of {owner} must be given, got None")
-    check_task(owner, batch, k, metric, unknown=True, whole=whole)
-    if batch.row_weights.sum() == 0:
-        raise ValueError(f"weights of {owner} must not all be 0")
-    known = batch.labels.known
-    if optional or known is None:
-        return
-    if not batch.row_weights[known].any():
-        raise ValueError(f"y of {owner} must have known labels in rows of weight above 0, got none")
-
-
 @dataclass(frozen=True, repr=False)
 class MetricPolicy(Policy):
     """A policy that maximizes a metric from labels or estimates, with a prior."""
@@ -358,9 +330,17 @@ class MetricPolicy(Policy):
     @cached_property
     def metric_plan(self) -> Plan:
         """The metric's own plan, with the options of the policy."""
-        return self.objective.plan(
-            k=self.budget, prior=self.prior, soft=self.soft, epsilon=self.epsilon
-        )
+        metric = self.objective
+        # A matrix of costs gives gains η @ matrix; the rest of the metric is its term.
+        term = with_epsilon(self.term(), self.epsilon)
+        return Plan(self.budget, term, metric.matrix, self.prior, self.soft, metric.sums)
+
+    def term(self) -> Any:
+        """The objective in the form that kernels read.
+
+        Where only decisions matter, it may leave out positive factors of the derivatives.
+        """
+        return self.objective.term()
 
     def __repr__(self) -> str:
         """The representation of a dataclass, without options that have their defaults."""

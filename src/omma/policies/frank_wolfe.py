@@ -20,16 +20,16 @@ from numpy.typing import ArrayLike, NDArray
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.counts import Counts, state_of
 from omma.engine import Engine
-from omma.kernels.layout import EPSILON, POSITIVE, PREDICTED, TOTALS, TP, N
+from omma.kernels.layout import EPSILON, PREDICTED, TOTALS, TP, N
 from omma.kernels.objectives import with_epsilon
 from omma.limits import Limit
 from omma.metrics import Metric, MetricName
 from omma.plan import fixed_plan
-from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_sample, whole_for
+from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_task, whole_for
 from omma.policies.mixture import Iteration, Mixture
 from omma.policies.omma import OMMA
 from omma.rows.arrays import Rows
-from omma.rows.batch import Batch
+from omma.rows.batch import Batch, read_labelled
 from omma.rule import Rule, simple_rule
 
 Vector = NDArray[np.float64]
@@ -145,11 +145,11 @@ class FrankWolfe:
             ``feedback="estimates"``.
         """
         owner = "FrankWolfe.fit"
-        batch = Batch.read(owner, eta, y, weights)
+        batch = read_labelled(owner, eta, y, weights, optional=self._options.soft)
         options, m = self._options.for_names(batch.names), batch.m
         metric, k = options.objective, options.budget
         options.check_labels(m)
-        check_sample(owner, batch, k, metric, optional=options.soft, whole=whole_for(metric))
+        check_task(owner, batch, k, metric, unknown=True, whole=whole_for(metric))
         limits = options.named_limits(m)
         # With estimates as feedback, a small gap proves that no mixture is better; labels promise
         # only as much as eta is good.
@@ -318,7 +318,6 @@ def maximize(
     from omma.kernels import value as kernel  # here: serving does without it, and import is faster
 
     metric, prior = policy.objective, float(policy.prior)
-    plan = metric.plan(prior=prior, epsilon=policy.epsilon, exact=True)
     term = kernel.for_values(with_epsilon(metric.term(), policy.epsilon))
     atoms, met = best_response(count, start, limit)
     cells, n = mixed_cells(atoms), atoms[0].n
@@ -336,7 +335,8 @@ def maximize(
     converged = False
     for i in range(max_iter):
         # The linearized metric is that of OMMA, Eq. (3), at the counts of the mixture so far.
-        gradient = np.stack(Engine(plan, state_of(counts_at(cells, n))).gradient())
+        state = state_of(counts_at(cells, n))
+        gradient = np.stack(metric.gradient_at(state, prior, policy.epsilon))
         corner_atoms, met = best_response(count, gradient, limit)
         corner = mixed_cells(corner_atoms)
         # For a concave metric no mixture is better by more than this, as in Eq. (11).
@@ -365,8 +365,6 @@ def maximize(
 
 def mixed_cells(atoms: list[Atom]) -> Vector:
     """The counts of a mixture: those of its rules, by their shares."""
-    if len(atoms) == 1:
-        return atoms[0].cells
     return np.sum([atom.share * atom.cells for atom in atoms], axis=0)  # type: ignore[no-any-return]
 
 
@@ -377,7 +375,8 @@ def best_response(
     below = count(weights)
     if limit is None or room_of(limit, below) >= -ROUNDING:
         return [below], True
-    direction = price_weights(limit, below)
+    # Slope and offset that a price adds: how predicting each label changes ``room_of``.
+    direction = np.outer(limit.form[[TP, PREDICTED]], limit.label_weights(below.counts))
     # Prices are in units of the metric, so their range scales with the slopes.
     scale = float(np.abs(weights[0]).mean()) or 1.0
     low, high = LOWEST * scale, HIGHEST * scale
@@ -399,17 +398,4 @@ def best_response(
 
 def room_of(limit: Limit, atom: Atom) -> float:
     """By how much the linear form of a limit is met, as a share of the rows."""
-    if limit.of == "macro_recall":  # linear as it is: no decision changes its denominators
-        return float(np.nan_to_num(limit.sign * (limit.value(atom.counts) - limit.bound)))
     return float(limit.form @ np.array(limit.cells(atom.counts))) / atom.n
-
-
-def price_weights(limit: Limit, atom: Atom) -> Vector:
-    """Slope and offset that a price adds: how predicting each label changes ``room_of``."""
-    positive = atom.cells[POSITIVE]
-    if limit.of == "macro_recall":
-        occurs = positive > 0
-        share = atom.n / np.where(occurs, positive, np.inf) / max(int(occurs.sum()), 1)
-        return np.stack((limit.sign * share, np.zeros_like(share)))
-    bounded = np.ones_like(positive) if limit.over_all else np.eye(len(positive))[limit.index or 0]
-    return np.outer(limit.form[[TP, PREDICTED]], bounded)

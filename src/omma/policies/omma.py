@@ -125,21 +125,18 @@ class OMMA(MetricPolicy):
                 return f" for a limit on {limit.of}, which counts all rows"
         return super().whole_rows(metric)
 
-    def _term(self) -> Any:
-        """The objective in the form that kernels read."""
+    def term(self) -> Any:
         # Prices of limits are paid in the metric's own derivatives.
-        term = self.objective.term(exact=bool(self.limits))
-        return kinds.with_epsilon(term, self.epsilon)
+        return self.objective.term(exact=bool(self.limits))
 
     def plan(self, m: int) -> Plan:
         # The objective is the gradient of Eq. (3); ``feedback`` decides what Eq. (1) adds to the
         # counts, y as in Algorithm 1 or η̂ as in Algorithm 2.
-        term = self._term()
+        plan, corrects = self.metric_plan, self.feedback == "both"
         plan = replace(
-            self.metric_plan,
-            term=term,
+            plan,
             at_most=self.at_most,
-            shrinkage=shrinkage_of(term, self.prior) if self.feedback == "both" else None,
+            shrinkage=shrinkage_of(plan.term, self.prior) if corrects else None,
             calibrated=self.calibration is not None,
             squash=STRAIGHT if self.objective.multiclass else SURE,
         )

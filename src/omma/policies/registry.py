@@ -42,21 +42,18 @@ class PolicyEntry:
     labels: bool = False  # whether it needs true labels to learn from
     priors: bool = False  # whether it has a prior λ to choose
 
-    def check_train(self, train: Batch | None) -> None:
-        """Refuse to run without a training sample where the policy needs one."""
-        if self.kind == TRAINED and train is None:
-            raise ValueError(
-                f"train of compare must be a pair (eta, y) for {self.name!r}, which is fitted "
-                "beforehand, got None"
-            )
-
     def policy(
         self, metric: Metric, k: int | None, prior: float, train: Batch | None = None
     ) -> Policy:
         """The policy for a metric and a budget, fitted to the training sample if it needs one."""
-        self.check_train(train)
-        policy = self.make(metric, k, prior)
-        return policy.fit(train) if self.kind == TRAINED else policy  # type: ignore[no-any-return]
+        if self.kind != TRAINED:
+            return self.make(metric, k, prior)  # type: ignore[no-any-return]
+        if train is None:
+            raise ValueError(
+                f"train of compare must be a pair (eta, y) for {self.name!r}, which is fitted "
+                "beforehand, got None"
+            )
+        return self.make(metric, k, prior).fit(train)  # type: ignore[no-any-return]
 
 
 def _ofo(metric: Metric, k: int | None, feedback: Any, prior: float) -> Policy:

@@ -27,10 +27,9 @@ from scipy import sparse
 from omma.kernels.layout import PREDICTED
 from omma.limits import Limit, check_limits, read_limits
 from omma.metrics import LabelMetric, Macro, Metric, MetricName, metric as find_metric
-from omma.policies.base import UnsupportedMetricError, check_sample
+from omma.policies.base import UnsupportedMetricError, check_task
 from omma.policies.fixed import FixedRule
-from omma.rows.arrays import entries_of
-from omma.rows.batch import Batch
+from omma.rows.batch import Batch, read_labelled
 from omma.rule import Rule
 
 PLANES = 60  # prices tried for one set of bounds
@@ -101,10 +100,9 @@ class TunedThresholds:
         """
         owner = "TunedThresholds.fit"
         metric: Any = self.metric
-        batch = Batch.read(owner, eta, y, weights)
+        batch = read_labelled(owner, eta, y, weights).check(owner)
         metric.check_labels(batch.m)
-        batch.check(owner)
-        check_sample(owner, batch)
+        check_task(owner, batch, None, metric, unknown=True, whole=None)
         limits = tuple(
             limit.named(batch.names, batch.m, "TunedThresholds") for limit in self.subject_to or ()
         )
@@ -185,10 +183,7 @@ def pooled(labels: Sequence[RankedLabel]) -> RankedLabel:
 def ranked_labels(sample: Batch, labels: Iterable[int]) -> Iterator[RankedLabel]:
     """Rank the rows of some labels."""
     assert sample.labels is not None
-    starts, ends, ids = sample.labels.block(np.arange(sample.n, dtype=np.int64))
-    row_of, present = np.repeat(np.arange(sample.n), ends - starts), ids[entries_of(starts, ends)]
-    entries = (np.ones(len(present)), (row_of, present))
-    true_columns = sparse.csc_array(entries, shape=(sample.n, sample.m))
+    true_columns = sparse.csc_array(sample.labels.matrix)
     missing = None if sample.labels.missing is None else sparse.csc_array(sample.labels.missing)
     weight = sample.row_weights
     if sample.labels.known is not None:
@@ -217,9 +212,8 @@ def best_thresholds(sample: Batch, metric: LabelMetric, limits: tuple[Limit, ...
     labels, thresholds = [], []
     for label in ranked_labels(sample, range(sample.m)):
         cuts = label.cuts
-        known = label.cells(cuts, label.known[np.newaxis])[:, 0]
-        everywhere = label.cells(cuts, weight[np.newaxis])[PREDICTED, 0]
-        labels.append(np.vstack((known, everywhere)))
+        cells = label.cells(cuts, np.stack((label.known, weight)))
+        labels.append(np.vstack((cells[:, 0], cells[PREDICTED, 1])))
         thresholds.append(label.thresholds(cuts))
     assert sample.labels is not None
     known_rows = sample.labels.known
@@ -270,12 +264,11 @@ def _form(
     nothing, ones = np.zeros(len(tp)), np.ones(len(tp))
     if not limit.over_all and limit.index != j:
         return nothing, nothing
-    if limit.of == "macro_recall":  # a mean over the labels that occur, each with as many rows
-        share = np.where(positive > 0, n / m, 0.0)
-        return share * tp / np.maximum(positive, ROUNDING), share
     if limit.needs_labels:
-        # Rows in which the label is known represent all rows with labels.
-        scale = n / known[0] if known[0] > 0.0 else 1.0
+        # Rows in which the label is known represent all rows with labels; in a mean of recalls, the
+        # occurrences of each label represent as many rows.
+        rows = m * positive[0] if limit.of == "macro_recall" else known[0]
+        scale = n / rows if rows > 0.0 else 1.0
         cells = np.vstack((scale * label[:3], ones * n))
     else:
         # Of labels a row, each label brings its share of the rows.

@@ -25,7 +25,6 @@ from omma.rows.arrays import (
 )
 from omma.rows.frames import (
     ARRAY,
-    OURS,
     Names,
     OutputType,
     check_same_rows,
@@ -140,23 +139,20 @@ class Batch:
         """``of`` for callers, which messages name as ``owner``; a batch is returned unchanged."""
         if isinstance(eta, Batch):
             return _passed_on(owner, eta, names, {"y": y, "weights": weights, "known": known})
-        restore_type, classes = ARRAY, None
-        # Arrays and sparse matrices have neither names nor an index.
-        if names is not None or not (isinstance(eta, OURS) and isinstance(y, OURS)):
-            names = None if names is None else tuple(str(name) for name in names)
-            table = open_table(owner, "eta", eta, names)
-            # Names of labels come from the caller, else from eta, else from y.
-            true = open_table(owner, "y", y, table.names)
-            check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
-            eta, y, names, restore_type = table.values, true.values, true.names, table.restore_type
-            if names is not None:
-                y, classes = read_classes(owner, true, table.is_reordered)
-        rows = read_probabilities(owner, eta)
+        names = None if names is None else tuple(str(name) for name in names)
+        table = open_table(owner, "eta", eta, names)
+        # Names of labels come from the caller, else from eta, else from y.
+        true = open_table(owner, "y", y, table.names)
+        check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
+        y, classes = true.values, None
+        if true.names is not None:
+            y, classes = read_classes(owner, true, table.is_reordered)
+        rows = read_probabilities(owner, table.values)
         labels = None
         if y is not None:
             labels = read_labels(owner, y, rows.n, rows.m, known=known, listed=rows.is_sparse)
         weights = read_weights(owner, weights, rows.n)
-        return cls(rows, labels, weights, names, restore_type, classes)
+        return cls(rows, labels, weights, true.names, table.restore_type, classes)
 
     @property
     def values(self) -> Any:
@@ -196,6 +192,7 @@ class Batch:
         """An upper bound of the stored plus true labels of a sparse row; 0 for dense rows."""
         if not isinstance(self.eta, SparseProbabilities):
             return 0
+        # Kernels make room for it once; a bound is much faster to compute than the longest row.
         most_stored = np.diff(self.eta.matrix.indptr).max(initial=0)
         most_labels = 0 if self.labels is None else self.labels.counts.max(initial=0)
         return int(most_stored + most_labels)
@@ -278,9 +275,20 @@ class Batch:
         return f"<batch of {self.n} rows, {self.m} labels{without}>"
 
 
-def read_labelled(owner: str, eta: Any, y: Any, weights: Any = None, names: Any = None) -> Batch:
-    """Read rows that must have labels, at least one of them known."""
-    if y is None and not isinstance(eta, Batch):
+def read_labelled(
+    owner: str,
+    eta: Any,
+    y: Any,
+    weights: Any = None,
+    names: Any = None,
+    *,
+    optional: bool = False,
+) -> Batch:
+    """Read rows that must have weight, and a known label in one that does.
+
+    ``optional`` means that labels are not needed.
+    """
+    if y is None and not optional and not isinstance(eta, Batch):
         raise ValueError(f"y of {owner} must be given, got None")
     batch = Batch.read(owner, eta, y, weights, names)
     if not batch.n or not batch.m:
@@ -288,11 +296,18 @@ def read_labelled(owner: str, eta: Any, y: Any, weights: Any = None, names: Any 
             f"eta of {owner} must have at least one row and label, got {batch.n} rows and "
             f"{batch.m} labels"
         )
+    # Means over rows would be 0/0.
+    if not batch.row_weights.any():
+        raise ValueError(f"weights of {owner} must not all be 0")
+    if optional:
+        return batch
     if batch.labels is None:
         raise ValueError(f"eta of {owner} must be a batch with labels, got {batch!r}")
     known = batch.labels.known
     if known is not None and not known.any():
         raise ValueError(f"y of {owner} must have labels that are known, got nan alone")
+    if known is not None and not batch.row_weights[known].any():
+        raise ValueError(f"y of {owner} must have known labels in rows of weight above 0, got none")
     return batch
 
 
