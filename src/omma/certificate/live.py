@@ -101,7 +101,7 @@ class Certificate:
             eta = DenseProbabilities(row[np.newaxis])
         labels = None
         if true is not None:
-            labels = TrueLabels("gap", "y", matrix(true, np.ones(len(true))), m)
+            labels = TrueLabels("gap", matrix(true, np.ones(len(true))), m)
         self.replay(Batch(eta, labels, np.array([weight])), np.zeros(1, dtype=np.int64))
 
     def _certify(self, part: Batch) -> None:

@@ -28,7 +28,7 @@ from omma.policies.fixed import FixedPolicy
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
-from omma.rows.row import PartlyKnown, Row, block_of_row
+from omma.rows.row import PartlyKnown, Row
 from omma.rule import Rule
 from omma.state import State
 from omma.state_parts import check_array
@@ -48,10 +48,13 @@ def fingerprints(eta: Probabilities, order: Rows | None = None) -> Vector:
 
 def fingerprint(eta: Row) -> Vector:
     """The fingerprint of one row, as an array."""
-    prints = np.empty(1)
-    kernel = fingerprints_sparse if isinstance(eta, tuple) else fingerprints_dense
+    prints, first = np.empty(1), np.zeros(1, dtype=np.int64)
     with np.errstate(over="ignore"):
-        kernel(*block_of_row(eta), prints)
+        if isinstance(eta, tuple):
+            ends = np.array([len(eta[0])], dtype=np.int64)
+            fingerprints_sparse(*eta, first, ends, prints)
+        else:
+            fingerprints_dense(eta[np.newaxis], first, prints)
     return prints
 
 

@@ -178,14 +178,3 @@ def refuse_indicators(owner: str, parameter: str, values: NDArray[Any]) -> None:
     wrong = values[(values != 0) & (values != 1)]
     if len(wrong):
         raise ValueError(f"{parameter} of {owner} must hold only 0 and 1, got {wrong[0]:g}")
-
-
-# Forms
-
-
-def block_of_row(row: Row) -> tuple[NDArray[Any], ...]:
-    """A block of one row, as kernels take it."""
-    first = np.zeros(1, dtype=np.int64)
-    if isinstance(row, tuple):
-        return (*row, first, np.array([len(row[0])], dtype=np.int64))
-    return row[np.newaxis], first
