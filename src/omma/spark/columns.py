@@ -45,11 +45,8 @@ class Columns:
         column = batch.column(self.y)
         known, labels = np.asarray(column.is_valid()), column.drop_null()
         if sparse.issparse(eta) and is_list(labels.type):  # label ids beside label ids
-            lengths = np.zeros(len(known), dtype=np.int64)
-            lengths[known] = lengths_of(labels)
             ids = self._ids(labels, self.y)
-            edges = np.concatenate(([0], np.cumsum(lengths)))
-            entries = (np.ones(len(ids), np.int8), ids, edges)
+            entries = (np.ones(len(ids), np.int8), ids, ends_of(column))
             return eta, sparse.csr_array(entries, shape=eta.shape), known
         values = self._numbers(labels, self.y, np.uint8)
         if values.ndim == 1 and self.m == 1:
@@ -179,8 +176,8 @@ def is_bytes(kind: Any) -> bool:
 
 
 def lengths_of(column: Any) -> Any:
-    """The number of values in each row."""
-    return column.value_lengths().to_numpy(zero_copy_only=False)
+    """The number of values in each row; a null has none."""
+    return column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
 
 
 def ends_of(column: Any) -> Any:
