@@ -114,12 +114,11 @@ class Runner:
         names = dict.fromkeys((*keep, *self.columns.names))
         # Quoted: a dot in a name would mean a field of a record.
         rows = batch.select(*(functions.col(f"`{name}`") for name in names))
-        columns_kept = None if self.sink is None else keep  # without a sink, only counts come back
         work = partial(decide_rows, self.policy, handed_out(state), self.columns)
-        with decided(rows, work, columns_kept) as (decisions, deltas):
+        with decided(rows, work, keep) as (decisions, results):
             if self.sink is not None:
                 self.write(decisions, number)
-            return collected(deltas), {}
+            return collected(results), {}
 
     def write(self, decisions: DataFrame, number: int) -> None:
         """Write decisions to the sink, in place of earlier ones of the same batch."""
@@ -173,12 +172,12 @@ class LateRunner(Runner):
         keep = (name, *eta, self.time)
         work = partial(decide_rows, self.policy, frozen, replace(self.columns, y=None))
         unlabelled = batch.where(~functions.col(LATE)).select(*keep)
-        with decided(unlabelled, work, keep) as (rows, deltas):
+        with decided(unlabelled, work, keep) as (rows, results):
             # Overwritten where a failed run of the same batch has left something.
             rows.write.mode("overwrite").parquet(self._place("waiting", number))
             if self.sink is not None:
                 self.write(rows.select(name, PREDICTION), number)
-            total = collected(deltas)
+            total = collected(results)
             latest = rows.agg(functions.max(functions.col(self.time).cast("double"))).first()
         has_rows = latest is not None and latest[0] is not None
         waiting = {**waiting, number: float(latest[0]) if has_rows else float("-inf")}
@@ -214,30 +213,28 @@ class LateRunner(Runner):
 
 @contextmanager
 def decided(
-    rows: DataFrame, work: Callable[..., Iterator[Any]], keep: tuple[str, ...] | None
+    rows: DataFrame, work: Callable[..., Iterator[Any]], keep: tuple[str, ...]
 ) -> Iterator[tuple[DataFrame, DataFrame]]:
-    """Decisions on rows, with the columns to ``keep``, and what workers counted, from one run."""
-    # Persisted while both are read: otherwise Spark would decide the rows twice.
-    both = rows.mapInArrow(partial(work, keep), schema_of(rows, keep)).persist()
-    is_delta = functions.col(DELTA).isNotNull()
+    """Decisions on rows, with the columns to ``keep``; and these with what workers counted."""
+    # Persisted while decisions and counts are read: otherwise Spark would decide the rows twice.
+    results = rows.mapInArrow(partial(work, keep), schema_of(rows, keep)).persist()
     try:
-        yield both.where(~is_delta).drop(DELTA), both.where(is_delta).select(DELTA)
+        yield results.where(functions.col(DELTA).isNull()).drop(DELTA), results
     finally:
-        both.unpersist()
+        results.unpersist()
 
 
-def collected(deltas: DataFrame) -> list[State]:
+def collected(rows: DataFrame) -> list[State]:
     """What workers counted, in the order of partitions."""
+    deltas = rows.where(functions.col(DELTA).isNotNull()).select(DELTA)
     return [unpacked(bytes(row[0])) for row in deltas.collect()]
 
 
-def schema_of(rows: DataFrame, keep: tuple[str, ...] | None) -> StructType:
-    """The columns that workers return: those kept, decisions and counts, or counts alone."""
-    delta = StructField(DELTA, BinaryType())
-    if keep is None:
-        return StructType([delta])
+def schema_of(rows: DataFrame, keep: tuple[str, ...]) -> StructType:
+    """The columns that workers return: those kept, decisions and counts."""
     columns = [StructField(name, rows.schema[name].dataType) for name in keep]
-    return StructType([*columns, StructField(PREDICTION, ArrayType(IntegerType())), delta])
+    decisions = StructField(PREDICTION, ArrayType(IntegerType()))
+    return StructType([*columns, decisions, StructField(DELTA, BinaryType())])
 
 
 def labels_in(batch: DataFrame, columns: Columns) -> int | None:

@@ -103,9 +103,9 @@ def count(
     start = policy.init(m) if state is None else state
     columns = replace(columns, m=m)
     # All rows are decided on one state, so any worker may have any of them.
-    work = partial(decide_rows, policy, handed_out(start), columns, None)
-    deltas = df.select(*columns.names).mapInArrow(work, schema_of(df, None))
-    return merged(start, collected(deltas))
+    work = partial(decide_rows, policy, handed_out(start), columns, ())
+    rows = df.select(*columns.names).mapInArrow(work, schema_of(df, ()))
+    return merged(start, collected(rows))
 
 
 def stream(

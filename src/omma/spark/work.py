@@ -15,7 +15,6 @@ from omma.spark.columns import Columns, indicators, label_ids
 from omma.state import State
 
 PREDICTION, DELTA = "prediction", "delta"  # columns that workers add
-DELTA_ALONE = pa.schema([(DELTA, pa.binary())])
 
 # Functions for ``mapInArrow``; the arguments before ``batches`` are the same for all workers.
 
@@ -24,29 +23,26 @@ def decide_rows(
     policy: Policy,
     state: State,
     columns: Columns,
-    keep: tuple[str, ...] | None,
+    keep: tuple[str, ...],
     batches: Iterator[Any],
 ) -> Iterator[Any]:
     """Decisions, batch by batch, and a last row with what all rows add to the state.
 
-    All rows are decided on one state. Decisions come with the columns to ``keep``; if that is None,
-    only the last row is returned.
+    All rows are decided on one state. Decisions come with the columns to ``keep``.
     """
     part = WorkerPart(policy, state)
-    schema = DELTA_ALONE
+    rows: Any = None
     for batch in batches:
         if not batch.num_rows:
             continue
         predictions = part.decide(*columns.read(batch))
-        if keep is not None:
-            decided = {name: batch.column(name) for name in keep}
-            decided[PREDICTION] = label_ids(predictions)
-            decided[DELTA] = pa.nulls(batch.num_rows, pa.binary())
-            rows = pa.RecordBatch.from_pydict(decided)
-            schema = rows.schema
-            yield rows
+        decided = {name: batch.column(name) for name in keep}
+        decided[PREDICTION] = label_ids(predictions)
+        decided[DELTA] = pa.nulls(batch.num_rows, pa.binary())
+        rows = pa.RecordBatch.from_pydict(decided)
+        yield rows
     if part.delta is not None:
-        yield _delta_row(part.delta, schema)
+        yield _delta_row(part.delta, rows.schema)
 
 
 def _delta_row(delta: State, schema: Any) -> Any:
@@ -67,7 +63,7 @@ def count_late(
         delta = settled(policy, state, eta, y, decided)
         total = delta if total is None else total + delta
     if total is not None:
-        yield _delta_row(total, DELTA_ALONE)
+        yield _delta_row(total, pa.schema([(DELTA, pa.binary())]))
 
 
 def decide_by_rule(
