@@ -351,7 +351,7 @@ def _draw(results: Results) -> Any:
 
 def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) -> None:
     """Write decisions, with names of columns and rows if the format has a place for them."""
-    ending, _ = file_ending(path)
+    ending = file_ending(path)
     names = inputs.batch.names if ending in (*NAMED_COLUMNS, ".npz") else None
     rows = inputs.rows if ending in NAMED_COLUMNS else None
     if ending in SEPARATORS and not raw_cells:

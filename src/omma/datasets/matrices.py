@@ -138,7 +138,7 @@ def read_matrix(path: str | Path, *, id_column: str | None = None) -> Matrix:
     [[1, 0, 0, 1], [0, 1, 0, 0]]
     """
     file, member = split_address(path)
-    if file_ending(file)[0] in NAMED_COLUMNS:
+    if file_ending(file) in NAMED_COLUMNS:
         table = named_table(file)
         if table.names is None and id_column is not None:
             raise ValueError(
@@ -182,7 +182,7 @@ def read_roles(table: Table, roles: Roles) -> tuple[Matrix, Matrix]:
 
 def read_array(path: Path, member: str | None) -> Matrix:
     """Read a file that is no table with names: numbers, or texts such as names of classes."""
-    kind, _ = file_ending(path)
+    kind = file_ending(path)
     if kind == ".npz":
         return _from_npz(path, member)
     if kind == ".npy":
@@ -253,7 +253,7 @@ def write_matrix(
     <BLANKLINE>
     """
     path = Path(path)
-    kind, compressed = file_ending(path)
+    kind = file_ending(path)
     matrix = _writable(values, "fiubU" if kind in NAMED_COLUMNS else "fiub")
     columns = 1 if matrix.ndim == 1 else matrix.shape[1]
     if names is not None and len(names) != columns:
@@ -289,7 +289,7 @@ def write_matrix(
         elif kind == ".parquet":
             write_parquet(file, matrix, names or (), rows)
         else:
-            with compressing(file, compressed) as text:
+            with compressing(file, path) as text:
                 if kind in SEPARATORS:
                     write_csv(text, matrix, names, SEPARATORS[kind], rows)
                 else:
@@ -305,17 +305,16 @@ def split_address(path: str | Path) -> tuple[Path, str | None]:
     return Path(path), None
 
 
-def file_ending(path: Path) -> tuple[str, str]:
-    """The endings of the format and of the compression; refuses an unknown format."""
-    kind, last = ending(path), path.suffix.lower()
-    compressed = last if last in OPENERS else ""
-    if kind not in ENDINGS or (compressed and kind not in (*SEPARATORS, ".txt")):
+def file_ending(path: Path) -> str:
+    """The ending of the format; refuses an unknown format, and a compressed one that is no text."""
+    kind, is_compressed = ending(path), path.suffix.lower() in OPENERS
+    if kind not in ENDINGS or (is_compressed and kind not in (*SEPARATORS, ".txt")):
         hint = nearest(kind, ENDINGS, count=1) if kind else ""
         raise ValueError(
             f"{path} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, text also in "
             f"{', '.join(OPENERS)} after that{hint}"
         )
-    return kind, compressed
+    return kind
 
 
 def _writable(values: Any, kinds: str) -> Any:

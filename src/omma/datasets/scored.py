@@ -193,7 +193,7 @@ def _listed(columns: ColumnNames) -> list[str]:
 def scored_ending(path: str) -> str:
     """The ending of a file of scored rows, which may also be .jsonl."""
     file = split_address(path)[0]
-    return JSON_LINES if ending(file) == JSON_LINES else file_ending(file)[0]
+    return JSON_LINES if ending(file) == JSON_LINES else file_ending(file)
 
 
 def _from_files(

@@ -16,7 +16,6 @@ from omma.npz import largest
 
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 COMPRESSORS: dict[str, Any] = {
-    "": nullcontext,
     # Without a name and a time inside, equal content gives equal files.
     ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
     ".bz2": partial(bz2.BZ2File, mode="wb"),
@@ -122,9 +121,9 @@ def wrong(path: Path, line: int, expected: str, got: Any) -> ValueError:
 
 
 @contextmanager
-def compressing(file: BinaryIO, compressed: str) -> Iterator[TextIO]:
-    """Open a text file inside a binary file, compressed as its ending says."""
-    with COMPRESSORS[compressed](file) as inner:
+def compressing(file: BinaryIO, path: Path) -> Iterator[TextIO]:
+    """Open a text file inside a binary file, compressed as the ending of ``path`` says."""
+    with COMPRESSORS.get(path.suffix.lower(), nullcontext)(file) as inner:
         text = io.TextIOWrapper(inner, encoding="utf-8", newline="")
         yield text
         text.flush()
