@@ -5,8 +5,8 @@ start, which holds it back where there is little to learn from. Weights stand fo
 
 This is a logistic regression with a ridge, 3 v (a − 1)² + 30 (e − 1)² + b² + 10 Σ b_j² over two,
 for the variance v of logits within labels. Newton's method solves it, as biases touch each other
-through a, e and b alone: a step costs no more than a gradient, and SciPy's L-BFGS-B takes some
-thirty times as long.
+through a, e and b alone: a step costs little more than a gradient, and SciPy's L-BFGS-B takes more
+than ten times as long.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from scipy import sparse
 from scipy.special import expit
 
 from omma.kernels.calibrate import (
-    BETWEEN,
     COUNTED,
     CURVES,
     FLATTEST,
     INTERCEPT,
     LABELLED,
     LEAST_VARIANCE,
-    SLOPE,
     SPREAD,
     START_BETWEEN,
     START_INTERCEPT,
@@ -89,8 +87,9 @@ def calibration_of(sample: Batch, *, classes: bool = False) -> Calibration:
 class _Entries:
     """Logits of all candidates, one entry each, with their labels and weights.
 
-    ``columns`` says of which label each entry is. Logits are less the ``mean`` z̄_j of their label,
-    of entries that weigh ``count`` n_j together; ``spread`` is W, the sum of their squares.
+    ``columns`` says of which label each entry is. ``shared``, shape (3, entries), has its
+    x = (z − z̄_j, z̄_j, 1), which a, e and b are multiplied by. Entries of a label weigh ``count``
+    n_j together, and z̄_j is the ``mean`` of their logits; ``spread`` is W, the sum of (z − z̄_j)².
     """
 
     def __init__(self, sample: Batch, squash: float) -> None:
@@ -108,8 +107,9 @@ class _Entries:
         self.count = self.by_label(self.weight)
         occurs = np.where(self.count > 0.0, self.count, 1.0)
         self.mean = self.by_label(self.weight * logits) / occurs
-        self.within = logits - self.mean[self.columns]
-        self.spread = float((self.weight * self.within**2).sum())
+        means = self.mean[self.columns]
+        self.shared = np.stack((logits - means, means, np.ones_like(logits)))
+        self.spread = float(self.weight @ self.shared[0] ** 2)
 
     def by_label(self, values: Floats) -> Floats:
         """Sums over the rows, for each label."""
@@ -124,8 +124,7 @@ class _Entries:
 
     def calibrated(self, parameters: Floats) -> Floats:
         """Calibrated logits."""
-        offset = parameters[BETWEEN] * self.mean + parameters[CURVES:] + parameters[INTERCEPT]
-        return np.asarray(parameters[SLOPE] * self.within + offset[self.columns])
+        return np.asarray(parameters[:CURVES] @ self.shared + parameters[CURVES:][self.columns])
 
     def loss(self, parameters: Floats) -> float:
         """Log-loss plus the ridge."""
@@ -139,22 +138,16 @@ class _Entries:
         """The curvature by a, e and b; by these and each bias, shape (3, m); by each bias."""
         probability = expit(self.calibrated(parameters))
         curve = self.weight * probability * (1.0 - probability)
-        own = self.by_label(curve)
-        crossed = np.stack((self.by_label(curve * self.within), own * self.mean, own))
-        # x = (z − z̄, z̄, 1): what does not have z twice is a sum of ``crossed`` over labels.
-        curvature = np.empty((3, 3))
-        curvature[:, 1], curvature[:, 2] = crossed @ self.mean, crossed.sum(axis=1)
-        curvature[:, 0] = float((curve * self.within**2).sum()), *curvature[0, 1:]
-        return curvature, crossed, own
+        curved = curve * self.shared
+        crossed = np.stack([self.by_label(values) for values in curved])
+        return curved @ self.shared.T, crossed, self.by_label(curve)
 
     def newton_step(self, parameters: Floats) -> Floats:
         """A step of Newton's method: biases are eliminated, and a, e and b solved for."""
         error = self.weight * (expit(self.calibrated(parameters)) - self.true)
         curvature, crossed, own = self.curvature(parameters)
-        by_bias = self.by_label(error)
-        by_shared = np.array([(error * self.within).sum(), by_bias @ self.mean, by_bias.sum()])
-        by_shared = by_shared + self.start * (parameters[:CURVES] - IDENTITY)
-        by_bias = by_bias + START_PRECISION * parameters[CURVES:]
+        by_shared = self.shared @ error + self.start * (parameters[:CURVES] - IDENTITY)
+        by_bias = self.by_label(error) + START_PRECISION * parameters[CURVES:]
         # The Schur complement of the diagonal block of biases.
         precision = own + START_PRECISION
         left = curvature + np.diag(self.start) - (crossed / precision) @ crossed.T
