@@ -136,8 +136,7 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     # Rates are in %, a number of labels is not.
     scale, unit = (1.0, "") if per_row else (100.0, ", %")
     color, values = LEARNING[0], 100 * frontier.values
-    ax.plot(scale * frontier.bounds[met], values[met], color=color, linewidth=2.0)
-    ax.plot(scale * frontier.bounds[met], values[met], ".", color=color)
+    ax.plot(scale * frontier.bounds[met], values[met], ".-", color=color, linewidth=2.0)
     free = scale * frontier.free[0], 100 * frontier.free[1]
     ax.plot(*free, "o", markerfacecolor="white", markersize=8, color=FIXED[0])
     beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 7), "ha": "left"}
