@@ -56,6 +56,11 @@ class Cells(NamedTuple):
     share: Array  # of the rows, those in which a label is known
     gains: Array  # what pairs of classes are worth, by metrics that have a table of costs
 
+    @property
+    def known(self) -> list[Array]:
+        """(tp, predicted, positive, n) of each label, over the rows in which it is known."""
+        return [self.share * cell for cell in (*self[:3], self.n[..., np.newaxis])]
+
     def values(self, metric: Metric) -> Array:
         """The metric of each draw and rule."""
         return metric.values(*self[:4]) + self.gains / self.n
@@ -140,11 +145,9 @@ class Resampler:
         tp, predicted, positive = (cell[0, rule] / self.scale for cell in self.whole[:3])
         return Counts(tp, predicted, positive, float(self.whole.n[0, rule] / self.scale))
 
-    def known(self, rule: int) -> tuple[Array, Array, Array, Array]:
+    def known(self, rule: int) -> list[Array]:
         """(tp, predicted, positive, n) of each label, over the rows in which it is known."""
-        share = self.whole.share[0, 0] / self.scale
-        tp, predicted, positive = (share * cell[0, rule] for cell in self.whole[:3])
-        return tp, predicted, positive, share * self.whole.n[0, rule]
+        return [cell[0, rule] / self.scale for cell in self.whole.known]
 
     def _blocks(self, draws: int) -> Iterator[slice]:
         """All draws at once; with very many labels, some at a time."""
@@ -227,13 +230,13 @@ class Resampler:
         if not isinstance(metric, Macro | Micro | LabelMetric):
             # Costs have no counts, and in a mean weighted by occurrence rare labels hardly matter.
             return metric.values(tp, predicted, positive, cells.n)
-        n = np.broadcast_to(cells.n[..., np.newaxis], tp.shape)
-        tables = [cells.share * cell for cell in (tp, predicted, positive, n)]
+        tables = cells.known
         if isinstance(metric, Micro):
             # Pooled first: pseudo-counts go into one table, in place of one for each label. Labels
             # that are known in part count in proportion, and the table as the rows that are known.
-            known = tables[3].sum(axis=-1, keepdims=True) / n.sum(axis=-1, keepdims=True)
-            tables = [known * cell.sum(axis=-1, keepdims=True) for cell in (*cells[:3], n)]
+            share, n = cells.share.mean(axis=-1, keepdims=True), self.m * cells.n[..., np.newaxis]
+            pooled = [cell.sum(axis=-1, keepdims=True) for cell in (tp, predicted, positive)]
+            tables = [share * cell for cell in (*pooled, n)]
         hit, alarm, miss, neither = self.rng.gamma(PSEUDO_COUNT, size=(4, *tables[0].shape))
         adds = (hit, hit + alarm, hit + miss, hit + alarm + miss + neither)
         tables = [cell + more for cell, more in zip(tables, adds, strict=True)]
@@ -259,16 +262,12 @@ def structure(metric: Metric) -> tuple[tuple[Rate, ...], str, str]:
 
 def _fraction(rate: Rate, cells: Cells) -> list[Array]:
     """Numerator and denominator of a rate, over the rows in which each label is known."""
-    counts = (*cells[:3], cells.n[..., np.newaxis])
-    return [
-        # Differences of counts may be below zero by a rounding.
-        np.maximum(
-            cells.share
-            * sum(factor * cell for factor, cell in zip(form, counts, strict=True) if factor),
-            0.0,
-        )
+    known = cells.known
+    sums = [
+        sum(factor * cell for factor, cell in zip(form, known, strict=True) if factor)
         for form in (rate.over, rate.under)
     ]
+    return [np.maximum(cell, 0.0) for cell in sums]  # a difference may be below zero by a rounding
 
 
 def _level(rate: Rate, whole: Cells) -> Array:
