@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import joblib
@@ -196,30 +196,42 @@ def folds(n: int, count: int, rng: np.random.Generator) -> list[tuple[Rows, Rows
     return [(np.setdiff1d(np.arange(n), part), np.sort(part)) for part in parts]
 
 
-def cross_validated(
-    estimator: Any,
-    n: int,
-    rng: np.random.Generator,
-    loss: Callable[..., float | None],
-    labels: int | None = None,
-) -> tuple[float, dict[str, Any]]:
-    """The C of the grid with the least mean log-loss over folds of n rows, and a report.
+def held_out_loss(model: LinearModel, X: Any, y: Any) -> float:
+    """The log-loss of labels or classes that the model saw; NaN if there is nothing to judge by.
 
-    ``loss(C, fit, judge)`` is the loss of one fold, or None if there is nothing to judge by. The
-    report says how many ``labels`` it is about, if these are not all.
+    Of others the log-loss is 0 or infinite, whatever the model.
     """
+    seen = np.isfinite(model.intercept)
+    if model.link == "softmax":
+        X, y = X[seen[y]], y[seen[y]]
+    else:
+        model = replace(model, weights=model.weights[:, seen], intercept=model.intercept[seen])
+        y = y[:, np.flatnonzero(seen)]
+    return log_loss(model.predict_proba(X), y) if 0 not in y.shape else np.nan
+
+
+def cross_validated(
+    estimator: Any, X: Any, y: Any, rng: np.random.Generator, fitted: Callable[..., LinearModel]
+) -> tuple[float, dict[str, Any]]:
+    """The C of the grid with the least mean log-loss over folds, and a report.
+
+    ``fitted(X, y, C)`` is the model of some rows.
+    """
+    n = X.shape[0]
     parts = folds(n, min(estimator.folds, n), rng)
 
     def mean_loss(C: float) -> float:
         losses = [
-            fold_loss for fit, judge in parts if (fold_loss := loss(C, fit, judge)) is not None
+            held_out_loss(fitted(X[fit], y[fit], C), X[judge], y[judge]) for fit, judge in parts
         ]
-        return float(np.mean(losses)) if losses else np.nan
+        # Folds in which all labels, or all rows, are new to the model do not count.
+        judged = [loss for loss in losses if not np.isnan(loss)]
+        return float(np.mean(judged)) if judged else np.nan
 
     C, report = choose(estimator.grid, mean_loss)
-    size = {"rows": n} if labels is None else {"rows": n, "labels": labels}
-    words = f"{n} rows" if labels is None else f"{labels} labels in {n} rows"
-    chosen_on = {"folds": estimator.folds, **size}
+    labels = {"labels": y.shape[1]} if y.ndim == 2 else {}
+    words = f"{labels['labels']} labels in {n} rows" if labels else f"{n} rows"
+    chosen_on = {"folds": estimator.folds, "rows": n, **labels}
     return C, {**report, "chosen": f"cross-validated log-loss of {words}", "chosen_on": chosen_on}
 
 
@@ -357,15 +369,10 @@ class LogisticRegression:
             return 1.0, {"chosen": "nothing to choose by"}
         Y = Y.tocsc()[:, labels].tocsr()
 
-        def loss(C: float, fit: Rows, judge: Rows) -> float | None:
-            weights, intercept = self._solve(X[fit], Y[fit], C)
-            learned = np.flatnonzero(np.isfinite(intercept))  # not absent in this fold
-            if not len(learned):
-                return None
-            model = LinearModel(weights[:, learned], intercept[learned], "logistic")
-            return log_loss(model.predict_proba(X[judge]), Y[judge][:, learned])
+        def fitted(X: Any, Y: Any, C: float) -> LinearModel:
+            return LinearModel(*self._solve(X, Y, C), "logistic")
 
-        return cross_validated(self, len(rows), rng, loss, len(labels))
+        return cross_validated(self, X, Y, rng, fitted)
 
 
 @dataclass(frozen=True)
@@ -459,15 +466,9 @@ class Multinomial:
         rows = sample(len(ids), self.max_rows, rng)
         if len(rows) < 2 or len(np.unique(ids[rows])) == 1:
             return 1.0, {"chosen": "nothing to choose by"}
-        X, ids = X[rows], ids[rows]
 
-        def loss(C: float, fit: Rows, judge: Rows) -> float | None:
-            weights, intercept, _ = self._solve(X[fit], ids[fit], m, C, self.choosing_tol)
-            # Of a class that this fold did not fit the log-loss is infinite with every C.
-            known = judge[np.isfinite(intercept[ids[judge]])]
-            if not len(known):
-                return None
-            model = LinearModel(weights, intercept, "softmax")
-            return log_loss(model.predict_proba(X[known]), ids[known])
+        def fitted(X: Any, ids: Rows, C: float) -> LinearModel:
+            weights, intercept, _ = self._solve(X, ids, m, C, self.choosing_tol)
+            return LinearModel(weights, intercept, "softmax")
 
-        return cross_validated(self, len(rows), rng, loss)
+        return cross_validated(self, X[rows], ids[rows], rng, fitted)
