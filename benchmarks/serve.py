@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import re
 import signal
 import socket
@@ -21,13 +20,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import omma
-from benchmarks.measure import Table
+from benchmarks.measure import Table, processor_seconds
 
 RUN = "import sys; from omma.cli import main; sys.exit(main())"
 
@@ -74,12 +72,6 @@ def client(port: int, number: int, seconds: float, m: int, rows: int, out: Any) 
     out.put((t, took))
 
 
-def worked(process: int) -> float:
-    """Processor seconds of a process so far."""
-    parts = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
-
-
 @contextmanager
 def served(m: int, *more: str) -> Iterator[tuple[int, int]]:
     """A server: its port and its process."""
@@ -109,14 +101,14 @@ def measured(
         multiprocessing.Process(target=client, args=(port, first + i, seconds, m, rows, queue))
         for i in range(clients)
     ]
-    before = worked(process)
+    before = processor_seconds(process)
     for process_of_client in running:
         process_of_client.start()
     answers = [queue.get() for _ in running]
     for process_of_client in running:
         process_of_client.join()
     count = sum(t for t, _ in answers)
-    work = (worked(process) - before) / count
+    work = (processor_seconds(process) - before) / count
     return count / seconds, np.concatenate([took for _, took in answers]), work
 
 

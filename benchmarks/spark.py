@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import omma
-from benchmarks.measure import Table, output_of, race
+from benchmarks.measure import Table, output_of, processor_seconds, race
 from omma.batch_step import WorkerPart, handed_out, merged
 
 LABELS = 200
@@ -150,14 +151,11 @@ def cpu_seconds() -> float:
     """What this process, the JVM and all workers have used: other programs do not matter to it."""
     from spark_listeners import with_children
 
-    ticks = 0
+    seconds = 0.0
     for pid in with_children(os.getpid()):
-        try:
-            parts = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        except (FileNotFoundError, ProcessLookupError):  # it ended: its parent has its time
-            continue
-        ticks += sum(map(int, parts[11:15]))  # with children that have ended
-    return ticks / os.sysconf("SC_CLK_TCK")
+        with suppress(FileNotFoundError, ProcessLookupError):  # it ended: its parent has its time
+            seconds += processor_seconds(pid)
+    return seconds
 
 
 def write(folder: Path, eta: Any, y: Any, batches: int) -> None:
