@@ -369,14 +369,14 @@ class CalibrationCheck:
         worst = int(np.argmin(np.where(filled, curve.p_values, np.inf)))
         predicted = float(curve.predicted[filled] @ share)
         return cls(
-            reliability(data, bins=ERROR_BINS).expected_error,
-            float(curve.observed[filled] @ share),
-            int(curve.beyond_chance.sum()),
-            int(filled.sum()),
-            curve.p_value,
-            (float(curve.predicted[worst]), float(curve.observed[worst])),
-            curve.chance_error,
-            curve.chance_error > MOST_CHANCE * min(predicted, 1.0 - predicted),
+            error=reliability(data, bins=ERROR_BINS).expected_error,
+            base_rate=float(curve.observed[filled] @ share),
+            bins_off=int(curve.beyond_chance.sum()),
+            bins=int(filled.sum()),
+            p_value=curve.p_value,
+            worst=(float(curve.predicted[worst]), float(curve.observed[worst])),
+            chance_error=curve.chance_error,
+            is_thin=curve.chance_error > MOST_CHANCE * min(predicted, 1.0 - predicted),
         )
 
     @property

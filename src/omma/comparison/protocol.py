@@ -161,11 +161,14 @@ def compare(
     for name, by_prior in cell_policies.items():
         runs: dict[float | None, Runs] = {}
         for prior in by_prior:
-            finished = tuple(seed for seed in sequences if (name, prior, seed) in outcomes)
+            finished = {
+                seed: outcomes[name, prior, seed]
+                for seed in sequences
+                if (name, prior, seed) in outcomes
+            }
             if finished:
-                of_prior = (outcomes[name, prior, seed] for seed in finished)
-                values, seconds, rows, curves = map(np.array, zip(*of_prior, strict=True))
-                runs[prior] = Runs(prior, finished, values, rows[0], seconds, curves)
+                values, seconds, rows, curves = map(np.array, zip(*finished.values(), strict=True))
+                runs[prior] = Runs(prior, tuple(finished), values, rows[0], seconds, curves)
         cells[name] = Cell.of(
             runs,
             policy=name[0],
