@@ -18,8 +18,7 @@ def rows_short_of(rows: Probabilities, k: int) -> int:
         short = 0
         for _, block in blocks(rows.n, rows.rows_per_block, None):
             is_candidate = np.asarray(rows.array[block[0] : block[-1] + 1]) > 0
-            if not is_candidate[:, :k].all():  # mostly the first k labels will do
-                short += int(np.count_nonzero(np.count_nonzero(is_candidate, axis=1) < k))
+            short += int(np.count_nonzero(is_candidate.sum(axis=1) < k))
         return short
     # Zeros that are stored are no candidates either.
     candidates_before = np.concatenate(([0], np.cumsum(rows.matrix.data > 0)))

@@ -203,8 +203,7 @@ def read_labels(
         # If all labels of a row are known or none, the flag of the row is enough.
         if values.ndim == 2 and (flags != is_known.all(axis=1)).any():
             missing = with_int32_ids(sparse.csr_array(~is_known, dtype=np.int8))
-    if flags is not None or missing is not None:
-        flags, missing = _split_rows(flags, missing, m)
+    flags, missing = _split_rows(flags, missing, m)
     are_classes = values.ndim == 1
     if are_classes:
         values = matrix_of_classes(owner, parameter, values, m, flags)
