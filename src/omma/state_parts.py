@@ -438,6 +438,15 @@ class Prices(StatePart):
         """
         return np.where(self.mean < 1.0, self.mean, np.exp(np.maximum(self.mean, 1.0) - 1.0))
 
+    def settled_at(self, prices: NDArray[np.float64]) -> Prices:
+        """The same with other prices of a rule that will be deployed.
+
+        >>> Prices.start(2).settled_at(np.array([0.5, 20.0])).settled.round(6)
+        array([ 0.5, 20. ])
+        """
+        mean = np.where(prices < 1.0, prices, 1.0 + np.log(np.maximum(prices, 1.0)))
+        return Prices(self.mu, self.spread, self.rates, mean)
+
     @classmethod
     def start(cls, limits: int, *, rates: bool = False) -> Prices:
         """The prices before the first row."""

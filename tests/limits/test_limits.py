@@ -311,12 +311,9 @@ def test_rows_are_decided_at_the_last_price_and_a_rule_at_the_mean(policy):
     np.testing.assert_array_equal(trace.rule.predict(rows), at_the_mean)
 
 
-def test_a_state_of_before_prices_had_a_mean():
+def test_a_state_whose_prices_have_no_mean_is_refused():
     policy = omma.Auto("macro_f1", subject_to="labels_per_row <= 1")
-    learner = omma.OnlineClassifier(policy, M)
-    stepped(learner, *stream(14, 50, M))
-    arrays = learner.state.arrays()
+    arrays = policy.init(M).arrays()
     del arrays["prices_mean"]
-    fresh = policy.init(M)
-    fresh.restore(arrays)
-    np.testing.assert_allclose(fresh.prices.settled, learner.state.prices.mu)
+    with pytest.raises(ValueError, match="mean of a state must be finite numbers of shape"):
+        policy.init(M).restore(arrays)

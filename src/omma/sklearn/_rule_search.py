@@ -223,9 +223,7 @@ class RuleSearch:
         """The rules at the counts of a state, at prices around the mean price."""
         for factor in FACTORS:
             repriced = state.copy()
-            repriced.prices = Prices(
-                factor * prices.settled, prices.spread, prices.rates, prices.mean
-            )
+            repriced.prices = prices.settled_at(factor * prices.settled)
             yield self._priced(self.policy.rule(repriced), prices)
 
     def _priced(self, rule: Rule, prices: Prices) -> JudgedRule:
