@@ -75,8 +75,10 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
     times = (f"{comparison.titles[name]} {total:.2f}" for name, total in seconds.items())
     console.print(f"Seconds for the above: {', '.join(times)}.")
     if is_drawn:
+        from omma.metrics.target import Target  # here: --help needs no Numba
+
         path = output or PICTURE
-        names = (*PICTURED, *(f"{name}@{k}" for name in PICTURED_WITH_BUDGET))
+        names = (*PICTURED, *(str(Target(name, k)) for name in PICTURED_WITH_BUDGET))
         title = f"Policies compared on {rows:,} rows of {labels:,} labels. "
         omma.plots.save(replace(comparison, metrics=names).plot(title=title), path)
         click.echo(f"Saved the running performance to {path}")
@@ -96,7 +98,7 @@ def run(
     comparison = omma.compare(
         eta,
         y,
-        [*METRICS, *(f"{name}@{k}" for name in WITH_BUDGET)],
+        [*METRICS, *((name, k) for name in WITH_BUDGET)],
         POLICIES,
         train=sample,
         seeds=(None,),
