@@ -12,6 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from omma._validate import shown
 from omma.metrics import Metric
 from omma.metrics.base import OF_CLASSES
+from omma.rows.arrays import read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names, open_table
 from omma.rows.labels import read_labels
@@ -106,7 +107,8 @@ class Problem:
         # Rounding errors are clipped; numbers further outside of 0 to 1 are refused below.
         if (low < 0 or high > 1) and low >= -ROUNDING and high <= 1 + ROUNDING:
             eta = eta.minimum(1).maximum(0) if sparse.issparse(eta) else np.clip(eta, 0, 1)
-        return Batch.read(self.owner, eta).check(self.owner).values
+        # Checked alone: folds are read as one batch once all of them are there.
+        return Batch(read_probabilities(self.owner, eta)).check(self.owner).values
 
     def _array(self, raw: Any) -> Any:
         values = open_table(self.owner, "predict_proba", raw).values
