@@ -37,6 +37,9 @@ KEYS = (
     "title", "paper", "protocol", "task", "datasets", "policies", "metrics", "priors", "seeds",
     "checkpoints", "estimator", "dataset", "policy", "suites",
 )  # fmt: skip
+# Of keys that a suite may leave out.
+DEFAULTS = {"paper": "", "priors": PRIORS, "seeds": SEEDS, "checkpoints": 50, "policy": {},
+            "dataset": {}}  # fmt: skip
 FOLDER = resources.files("omma_study") / "suites"
 
 
@@ -212,13 +215,15 @@ def parse(name: str, text: str) -> Suite:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{owner} is no TOML: {error}") from error
     choices(f"a key of {owner}", toml, KEYS)
+    title = _require(owner, toml, "title", str)
     # A suite of suites has nothing of its own.
     if "suites" in toml:
         known = ("title", "paper", "suites")
         choices(f"a key of {owner}, which runs other suites,", toml, known)
         names = _names(owner, toml, "suites")
         parts = tuple(part for part_name in names for part in suite(part_name).with_runs)
-        return Suite(name, _require(owner, toml, "title", str), toml.get("paper", ""), parts=parts)
+        return Suite(name, title, toml.get("paper", ""), parts=parts)
+    toml = {**DEFAULTS, **toml}
     protocol = choice(f"protocol of {owner}", toml.get("protocol"), PROTOCOLS)
     policies = _names(owner, toml, "policies")
     choices(f"policies of {owner}", policies, POLICIES)
@@ -228,25 +233,25 @@ def parse(name: str, text: str) -> Suite:
                 f"policies of {owner} cannot hold {policy!r}: it learns from a training part, "
                 "which the online protocol does not have"
             )
-    priors = tuple(map(float, _require(owner, {"priors": PRIORS, **toml}, "priors", list | tuple)))
-    seeds = _require(owner, {"seeds": SEEDS, **toml}, "seeds", int)
+    targets = [read_target(text) for text in _names(owner, toml, "metrics")]
+    priors = tuple(map(float, _require(owner, toml, "priors", list | tuple)))
+    seeds = _require(owner, toml, "seeds", int)
     if seeds < 1 or min(priors) < 0:
         raise ValueError(f"{owner} must have seeds of at least 1 and priors of at least 0")
-    options = toml.get("policy", {})
-    choices(f"a key of [policy] of {owner}", options, policies)
-    for policy, table in options.items():  # a wrong option is found before hours of work
+    choices(f"a key of [policy] of {owner}", toml["policy"], policies)
+    for policy, table in toml["policy"].items():  # a wrong option is found before hours of work
         make_policy(policy, omma.metric("macro_f1"), None, 0.0, table)
     return Suite(
         name,
-        _require(owner, toml, "title", str),
-        toml.get("paper", ""),
-        tuple(_sources(owner, toml, protocol)),
-        tuple(policies),
-        tuple((metric.name, k) for metric, k in map(read_target, _names(owner, toml, "metrics"))),
-        priors,
-        seeds,
-        options,
-        toml.get("checkpoints", 50),
+        title,
+        toml["paper"],
+        sources=tuple(_sources(owner, toml, protocol)),
+        policies=tuple(policies),
+        targets=tuple((metric.name, k) for metric, k in targets),
+        priors=priors,
+        seeds=seeds,
+        options=toml["policy"],
+        checkpoints=toml["checkpoints"],
     )
 
 
@@ -273,7 +278,7 @@ def make_estimator(table: Mapping[str, Any]) -> Any:
 def _sources(owner: str, toml: Mapping[str, Any], protocol: str) -> Iterator[Source]:
     """One for each dataset and estimator."""
     names = _names(owner, toml, "datasets")
-    tables = toml.get("dataset", {})
+    tables = toml["dataset"]
     choices(f"a key of [dataset] of {owner}", tables, names)
     defaults = _require(owner, toml, "estimator", dict | list)
     for name, default in product(names, defaults if isinstance(defaults, list) else [defaults]):
@@ -287,8 +292,10 @@ def _sources(owner: str, toml: Mapping[str, Any], protocol: str) -> Iterator[Sou
         if estimator["name"] != KNOWN:
             make_estimator(estimator)
         task = choice(f"task of {owner}", table.get("task", toml.get("task")), TASKS)
-        synthetic = table.get("made", {})
-        yield Source(name, task, protocol, estimator, synthetic, table.get("max_train"))
+        yield Source(
+            name, task, protocol, estimator,
+            made=table.get("made", {}), max_train=table.get("max_train"),
+        )  # fmt: skip
 
 
 def read_target(text: str) -> tuple[omma.Metric, int | None]:

@@ -46,8 +46,7 @@ def paper_name(policy: str) -> str:
 def paper_value(protocol: str, dataset: str | None, policy: str, metric: str, k: int | None) -> Any:
     """The paper's value of a cell, under the paper's name of the dataset; None if it has none."""
     method = "top_k_or_half" if policy == "baseline" else paper_name(policy)
-    place = (protocol, dataset, method, metric, k or 0)
-    return float(paper_values().loc[place, "value"]) if place in paper_values().index else None
+    return paper_values()["value"].get((protocol, dataset, method, metric, k or 0))
 
 
 def is_label_fed(policy: str, target: str) -> bool:
