@@ -48,6 +48,12 @@ class OverLabels(Metric):
     def compiles(self) -> bool:
         return self.of.compiles
 
+    def of_labels(self, counts: Counts, zero_division: float = 0.0) -> NDArray[np.float64]:
+        """The metric of each label, before averaging."""
+        self.check_counts(counts)
+        cells = (counts.tp, counts.predicted, counts.positive, counts.n)
+        return self.of.of_cells(*cells, zero_division)
+
     def to_json(self) -> Any:
         return {self.average: self.of.to_json()}
 
