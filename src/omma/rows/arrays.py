@@ -207,9 +207,10 @@ def with_int32_ids(matrix: Any, data: Any = None) -> Any:
 
     SciPy widens ids to the type of ``indptr`` when it selects rows.
     """
-    ids = np.ascontiguousarray(matrix.indices, dtype=np.int32)
-    parts = (matrix.data if data is None else data, ids, matrix.indptr)
-    return csr(parts, matrix.shape, type(matrix))
+    ids, ends = np.ascontiguousarray(matrix.indices, dtype=np.int32), matrix.indptr
+    if ends[-1] < 2**31:  # some methods of SciPy need ids and ends of one type
+        ends = ends.astype(np.int32, copy=False)
+    return csr((matrix.data if data is None else data, ids, ends), matrix.shape, type(matrix))
 
 
 def canonical(matrix: Any) -> Any:

@@ -228,10 +228,8 @@ def matrix_of_classes(
     shape = (len(ids), m)
     # An unknown class was read as 0, and must not be counted as such.
     known = np.ones(len(ids), dtype=np.bool_) if known is None else known
-    ids, ends = ids[known].astype(np.int32), np.append(0, np.cumsum(known))
-    # Ends have the type of ids, as some methods of SciPy need, unless the numbers are too large.
-    ends = ends.astype(np.int32) if len(ids) < 2**31 else ends
-    return csr((np.ones(len(ids), dtype=np.int8), ids, ends), shape)
+    parts = (np.ones(known.sum(), dtype=np.int8), ids[known], np.append(0, np.cumsum(known)))
+    return with_int32_ids(csr(parts, shape))
 
 
 def _bytes(owner: str, parameter: str, values: NDArray[Any]) -> NDArray[np.uint8]:
