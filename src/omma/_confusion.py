@@ -13,7 +13,7 @@ from scipy import sparse
 
 from omma._validate import check_positive_int, shown
 from omma.rows.arrays import canonical, is_missing, plain_array, read_weights, sound_csr
-from omma.rows.frames import SETS, check_same_rows, is_label_sets, open_table, rows_of
+from omma.rows.frames import SETS, is_label_sets, open_table, rows_of
 from omma.rows.labels import matrix_of_classes, split_missing
 from omma.state_parts import in_proportion
 
@@ -33,7 +33,6 @@ def confusion_of(
 
     Where ``whole`` is not empty, a row must have all of its labels or none; ``whole`` says why.
     """
-    check_same_rows(OWNER, {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
     true, predicted, missing = _indicators(y_true, y_pred, n_labels)
     n, m = true.shape
     weights = read_weights(OWNER, sample_weight, n, "sample_weight")

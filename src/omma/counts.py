@@ -16,7 +16,7 @@ from omma._confusion import confusion_of
 from omma._html import html_table, number
 from omma._validate import check_number, check_positive_int, shown
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
-from omma.rows.frames import open_table
+from omma.rows.frames import check_same_rows, open_table
 from omma.state import State
 
 Vector = NDArray[np.float64]
@@ -130,6 +130,8 @@ class Counts:
         >>> Counts.from_labels([[1, 0], [float("nan"), 1]], [[1, 0], [1, 1]])
         Counts(n=2, tp=[2. 1.], predicted=[2. 1.], positive=[2. 1.])
         """
+        rows = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight}
+        check_same_rows("Counts.from_labels", rows)
         return cls(*confusion_of(y_true, y_pred, sample_weight, n_labels, matrix=matrix))
 
     @classmethod
