@@ -148,18 +148,18 @@ def run(
     >>> print(omma_study.run(omma_study.suite("smoke").limited(seeds=1), "records-of-smoke"))
     32 done, 0 there before, 0 failed
     """
-    bench = Bench(EstimateCache(data, Path(out) / CACHE, report))
+    runner = PolicyRunner(EstimateCache(data, Path(out) / CACHE, report))
     # All data are looked up before the first run, so that all that is missing is reported at once.
-    missing = bench.cache.missing(run.source for run in suite.runs)
+    missing = runner.cache.missing(run.source for run in suite.runs)
     jobs = [
-        Job(run.suite, run.spec, POLICIES[run.policy].title, partial(bench.run, run))
+        Job(run.suite, run.spec, POLICIES[run.policy].title, partial(runner.run, run))
         for run in suite.runs
         if run.source.dataset not in missing
     ]
     return perform(jobs, out, n_jobs=n_jobs, progress=progress, report=report, missing=missing)
 
 
-class Bench:
+class PolicyRunner:
     """Runs policies on estimates; trained policies are fitted once for all sequences."""
 
     def __init__(self, cache: EstimateCache) -> None:
