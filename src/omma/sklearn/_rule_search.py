@@ -14,7 +14,7 @@ second.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -171,6 +171,10 @@ class RuleSearch:
         excess = np.nan_to_num(missed) - ROUNDING  # a rate of 0/0 misses nothing
         return float(np.maximum(excess, 0.0).sum()), -self.value(counts)
 
+    def best(self, candidates: Iterable[JudgedRule]) -> JudgedRule:
+        """The best of some rules; of equally good ones, the first."""
+        return min(candidates, key=lambda judged: self.rank(judged.counts))
+
     def judge(self, rule: Rule) -> JudgedRule:
         """Decide the whole sample by a rule."""
         policy, sample = self.policy, self.sample
@@ -199,8 +203,7 @@ class RuleSearch:
             tried.append(self.judge(rule))
             rule = policy.rule(tried[-1].state)
         # Of equally good rules the latest: the first ones depend on the order of the online pass.
-        candidates = [usual, *reversed(tried)]
-        best = max(candidates, key=lambda candidate: self.value(candidate.counts))
+        best = self.best([usual, *reversed(tried)])
         bagged = bagged_rule(policy, self.sample, best.rule, self.seed, self.value)
         return best if bagged is best.rule else self.judge(bagged)
 
@@ -208,14 +211,11 @@ class RuleSearch:
         """The best of rules at prices around the mean price, and thresholds tuned under limits."""
         prices = state.prices
         assert prices is not None
-
-        def rank(judged: JudgedRule) -> tuple[float, float]:
-            return self.rank(judged.counts)
-
-        best = min(self._at_prices(state, prices), key=rank)
+        best = self.best(self._at_prices(state, prices))
         # Once more from the counts of that rule itself, with the calibration of all rows.
-        best = min([best, *self._at_prices(best.state, prices)], key=rank)
-        if has_cuts(self.policy) and self.rank(self._cross_tuned()) < rank(best):
+        best = self.best([best, *self._at_prices(best.state, prices)])
+        # Tuned thresholds must be better on rows they were not tuned on: their own flatter them.
+        if has_cuts(self.policy) and self.rank(self._cross_tuned()) < self.rank(best.counts):
             best = self._priced(self._tuned(self.limits, self.sample), prices)
         return best
 

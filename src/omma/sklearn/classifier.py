@@ -275,10 +275,10 @@ class MetricClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             estimator, sample, trained_on = out_of_fold(self, X, y, problem, routed, weights)
         # One seed for the order of the online pass and for the bootstrap of thresholds.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        best, course = find_rule(policy, sample, int(seed), self.zero_division)
+        best, history = find_rule(policy, sample, int(seed), self.zero_division)
         # Nothing below can fail: a fit that fails leaves an earlier one as it was.
         self._start(estimator, problem, policy)
-        return self._publish(best, trained_on, ScoreHistory(course.rows, course.values))
+        return self._publish(best, trained_on, ScoreHistory(history.rows, history.values))
 
     @where_inner_has("partial_fit")
     def partial_fit(
