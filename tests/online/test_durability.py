@@ -266,6 +266,18 @@ def test_a_bit_that_has_flipped_is_refused_with_its_place(folder, tmp_path):
     assert "--salvage NEW" in refusals(folder)
 
 
+@pytest.mark.parametrize("size", [0, 10, 24, 2_000])
+def test_without_its_snapshot_nothing_is_salvaged_or_promised(folder, tmp_path, size):
+    path = folder / "log-1"
+    path.write_bytes(path.read_bytes()[:size])
+    answer = refusals(folder)
+    assert "log-1 is damaged at byte 0: it does not begin with a whole snapshot" in answer
+    assert "--salvage" not in answer
+    salvaged = run("journal", "check", folder, "--salvage", tmp_path / "new")
+    assert (salvaged.exit_code, salvaged.output) == (1, answer)
+    assert not (tmp_path / "new").exists()
+
+
 def test_what_is_sound_before_the_damage_is_salvaged(folder, tmp_path, learner):
     path = folder / "log-1"
     whole, starts = path.read_bytes(), places(path)
@@ -344,13 +356,26 @@ def test_a_journal_of_another_version_is_refused(tmp_path, learner, monkeypatch)
         patch.setattr(journal.codec, "FORMAT", "omma-learner-2")
         omma.Journal(tmp_path / "snapshot", learner).close()
     (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "snapshot-0.npz").write_bytes(b"PK")
     (tmp_path / "log" / "log-0").write_bytes(b"\xf7omj" + bytes(100))
     for read in (omma.Journal.read, omma.Journal.resume):
         sentence = "is not an omma learner of the format omma-learner-3, got 'omma-learner-2'"
         with pytest.raises(ValueError, match=sentence):
             read(tmp_path / "snapshot")
-        with pytest.raises(ValueError, match="not begin with a whole snapshot, as logs of this ve"):
+        with pytest.raises(ValueError, match="resume it with that version and save its learner"):
             read(tmp_path / "log")
+    for command in (
+        ("watch", tmp_path / "log", "--once"),
+        ("report", tmp_path / "log"),
+        ("journal", "check", tmp_path / "log", "--salvage", tmp_path / "new"),
+        ("stream", "-", "--journal", tmp_path / "log"),
+    ):
+        answer = run(*command)
+        assert answer.exit_code == 1
+        assert answer.output.count("log-0 is of a journal of an earlier version of omma") == 1
+        assert "damaged" not in answer.output
+        assert "--salvage" not in answer.output
+    assert not (tmp_path / "new").exists()
     with pytest.raises(ValueError, match=r"has a journal: go on from it by Journal\.resume"):
         omma.Journal(tmp_path / "log", learner)
 

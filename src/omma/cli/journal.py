@@ -40,7 +40,7 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
         try:
             learner = follower.look()
         except DamagedError as damage:
-            if salvage is None:
+            if salvage is None or damage.byte == 0:  # then nothing is before it
                 raise
             # All records before the damage are sound.
             learner = Follower(folder, stop=damage.byte).look()

@@ -38,6 +38,7 @@ LOG = re.compile(r"log-(\d{1,18})")
 TRIES = 10  # logs that may be replaced by newer ones while they are read
 
 MARK = b"\xf7om4"  # with the version of the format; no text has the first byte in UTF-8
+EARLIER_MARK = b"\xf7omj"  # of the format that had snapshots in files of their own
 HEAD = struct.Struct("<4sIQQ")  # mark, checksum, length, number
 
 
@@ -48,10 +49,13 @@ class DamagedError(ValueError):
     """A file of a journal has other bytes than were written; ``path`` and ``byte`` say where."""
 
     def __init__(self, path: Path, byte: int, reason: str) -> None:
-        super().__init__(
-            f"{path} is damaged at byte {byte:,}: {reason}; omma journal check {path.parent} "
-            "--salvage NEW writes what is sound before it to a new folder"
-        )
+        message = f"{path} is damaged at byte {byte:,}: {reason}"
+        if byte > 0:
+            message += (
+                f"; omma journal check {path.parent} --salvage NEW writes what is sound before it "
+                "to a new folder"
+            )
+        super().__init__(message)
         self.path, self.byte = path, byte
 
 
@@ -89,10 +93,16 @@ class Reader:
         self.salt = 0
         with path.open("rb") as file:
             record = self._record(file, 0)
-            if record is None:
-                reason = "it does not begin with a whole snapshot, as logs of this version do"
-                raise DamagedError(path, 0, reason)
             self._last = self._head(file, 0)
+        if self._last[1].startswith(EARLIER_MARK):
+            raise ValueError(
+                f"{path} is of a journal of an earlier version of omma, which this version cannot "
+                "read: resume it with that version and save its learner to a file, which this "
+                "version can load"
+            )
+        if record is None:
+            reason = "it does not begin with a whole snapshot, without which no call can be applied"
+            raise DamagedError(path, 0, reason)
         self.snapshot = record.content
         self.end, self.number = record.end, record.number + 1
         self.first = self.number
