@@ -67,18 +67,26 @@ class Record(NamedTuple):
     end: int
 
 
+def head_of(content: bytes, number: int, salt: int = 0) -> bytes:
+    """What is before the content of a record."""
+    covered = HEAD.pack(MARK, 0, len(content), number)[8:]
+    checksum = zlib.crc32(content, zlib.crc32(covered, salt))
+    return HEAD.pack(MARK, checksum, len(content), number)
+
+
 def framed(content: bytes, number: int, salt: int = 0) -> bytes:
     """A record as the file has it."""
-    covered = HEAD.pack(MARK, 0, len(content), number)[8:] + content
-    return MARK + zlib.crc32(covered, salt).to_bytes(4, "little") + covered
+    return head_of(content, number, salt) + content
 
 
 def begin_log(path: Path, learner: OnlineClassifier, number: int) -> None:
     """Write a log with a snapshot and no calls, whole or not at all."""
-    snapshot = io.BytesIO()
-    codec.write(snapshot, learner)
+    buffer = io.BytesIO()
+    codec.write(buffer, learner)
+    snapshot = buffer.getvalue()  # which may be large: it is never copied
     with replacing(path) as file:
-        file.write(framed(snapshot.getvalue(), number))
+        file.write(head_of(snapshot, number))
+        file.write(snapshot)
 
 
 class Reader:
@@ -164,13 +172,13 @@ class Reader:
         head = file.read(HEAD.size)
         if len(head) < HEAD.size:
             return None
-        mark, checksum, length, number = HEAD.unpack(head)
+        mark, _, length, number = HEAD.unpack(head)
         left = os.fstat(file.fileno()).st_size - place - len(head)
         if mark != MARK or length > left:
             return None
         content = file.read(length)
         # Its writer may have removed it while it was read: then less of it is there.
-        if len(content) < length or zlib.crc32(head[8:] + content, self.salt) != checksum:
+        if head_of(content, number, self.salt) != head:
             return None
         return Record(number, content, place + len(head) + length)
 
