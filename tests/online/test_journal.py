@@ -86,7 +86,7 @@ POINTS = [
     ("write-halfway", (1, 12, 25)),
     ("fsync-before", (2, 4, 6, 9, 10)),
     ("fsync-after", (1, 3, 6, 9, 11)),
-    ("replace-before", (1, 2, 3, 4)),  # during a snapshot, and between it and its log
+    ("replace-before", (1, 2, 3, 4)),  # before a new log has its name
     ("replace-after", (1, 2, 3, 4)),
     ("unlink-before", (1, 2, 3)),  # during a cut
     ("unlink-after", (1, 2, 3)),
@@ -260,6 +260,26 @@ def test_the_disk_is_asked_to_keep_it(tmp_path, learner, monkeypatch, every, syn
         assert len(found) == synced
         assert found == sorted(set(found))
     assert len(found) == synced + 1  # at its end, too
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders cannot be synced there")
+def test_the_name_of_a_log_is_on_the_disk_before_older_ones_go(tmp_path, learner, monkeypatch):
+    """A process may have been killed between both steps, and a power cut may follow."""
+    omma.Journal(tmp_path, learner).close()
+    before = (tmp_path / "log-0").read_bytes()
+    with omma.Journal.resume(tmp_path) as served:
+        served.cut()
+    (tmp_path / "log-0").write_bytes(before)
+    steps, unlink = [], os.unlink
+    monkeypatch.setattr(module, "sync_folder", lambda folder: steps.append("sync"))
+
+    def noted(path, **options):
+        steps.append(os.path.basename(path))
+        unlink(path, **options)
+
+    monkeypatch.setattr(os, "unlink", noted)
+    omma.Journal.resume(tmp_path).close()
+    assert steps[:2] == ["sync", "log-0"]
 
 
 def test_a_cut_that_fails_is_as_if_it_had_not_been_begun(tmp_path, learner, monkeypatch):

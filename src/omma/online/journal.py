@@ -398,7 +398,8 @@ class Journal:
                 file.write(unfinished)
                 file.flush()
                 os.fsync(file.fileno())
-            sync_folder(self.folder)
+        # A killed process may have left a log whose name no sync has brought to the disk.
+        sync_folder(self.folder)
         self._calls = reader.number - reader.first
         self._log = Log(reader)
         self._remove_older()
