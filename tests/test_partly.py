@@ -202,7 +202,7 @@ def try_calibration():
         calibrator = omma.calibration.OnlineCalibrator(5)
         calibrator.update(layout(eta), y)
         for name, one in calibrator.arrays().items():
-            assert np.array_equal(one, learned.arrays()[name])
+            assert np.array_equal(one, getattr(learned, name))
 
 
 def try_prices():

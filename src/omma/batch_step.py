@@ -113,7 +113,7 @@ def count_batch(
     """
     delta = State.start(plan, state.m)
     if delta.calibration and state.calibration:
-        delta.calibration.fill(state.calibration.arrays())
+        delta.calibration.fill(state.calibration)
     delta.pace = None if state.pace is None else state.pace.copy()
     delta.prices = None if state.prices is None else state.prices * 0.0  # the same prices
     if not sparse.issparse(predictions):  # kernels count matrices, also of a single label
@@ -122,8 +122,7 @@ def count_batch(
     Engine(replace(plan, limits=None), delta).learn_rows(batch, predictions, late=late)
     # The batch has learned the difference, which adds up with that of other batches.
     if delta.calibration and state.calibration:
-        learned = delta.calibration.combined(state.calibration, -1.0, delta.unit)
-        delta.calibration.fill(learned.arrays())
+        delta.calibration.fill(delta.calibration.combined(state.calibration, -1.0, delta.unit))
     return delta
 
 

@@ -294,8 +294,9 @@ def estimates_of(state: State) -> Counts | None:
 
 def state_of(counts: Counts) -> State:
     """A state with these counts, and the sums over labels that some metrics need."""
-    totals = np.array([counts.n, *counts.cells.sum(axis=1)])
-    return State.from_arrays({"cells": counts.cells, "totals": totals})
+    state = State(counts.m)
+    add_counts(state.own, counts)
+    return state
 
 
 def state_with(state: State, counts: Any, estimates: Any) -> State:

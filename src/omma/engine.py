@@ -87,7 +87,7 @@ class Engine:
         # Algorithm 1 of the paper counts labels, Algorithm 2 estimates; Auto uses both.
         feedback: Any
         if state.labels is None:
-            feedback = PartialLabels() if state.partial else None
+            feedback = None if state.missed is None else PartialLabels()
         elif state.known is None or plan.shrinkage is None:
             feedback = Estimates()
         else:
@@ -122,8 +122,7 @@ class Engine:
             state.set_totals,
             aligned(WORK, columns.shape[1]),
             None if state.shared is None else calibrator(state.shared),
-            # A window subtracts counts of old rows. Calibration cannot: it decays instead.
-            state.pace if window is None else window.pace,
+            state.pace,
             self._limits(),
             None if window is None else window.kernel(state.m),
         )

@@ -127,7 +127,7 @@ def _label_counts(parameter: str, source: Any) -> tuple[Vector, float]:
 def _before_and_now(source: Any) -> tuple[tuple[Vector, float], tuple[Vector, float]]:
     """The label counts before and now, of a state that forgets."""
     state = source if isinstance(source, State) else getattr(source, "state", None)
-    if not isinstance(state, State) or (state.pace is None and state.lifetime is None):
+    if not isinstance(state, State) or state.pace is None:
         raise ValueError(
             "later of drift must be given, except for what omma.Forgetting or omma.Window has "
             f"counted, got {shown(source)} alone"
@@ -139,7 +139,7 @@ def _before_and_now(source: Any) -> tuple[tuple[Vector, float], tuple[Vector, fl
     if rows <= 0 or total.n - rows <= 0:
         return (total.positive, total.n), (positive, rows)
     before = total.positive - positive, total.n - rows
-    if state.pace is None:  # a window: its rows count in full
+    if state.window is not None:  # its rows count in full
         return before, (positive, rows)
     # Rows of smaller weight are less evidence: weights d^t have the effective sample size
     # (Σw)² / Σw², the number of whole rows that are as much evidence.

@@ -62,7 +62,7 @@ class Plan:
     calibrated: bool = False
     squash: float = SURE  # logits beyond it are squashed, if calibrated
     settled: Curve | None = None  # calibration that does not learn
-    growth: float | None = None  # of the weight of a row per row, with decay
+    growth: float | None = None  # of the weight of a row per row, with decay or a window
     limits: Limited | None = None
     window: int | None = None  # the number of latest rows that decisions use
 
@@ -102,13 +102,6 @@ class Plan:
         if adds_up or self.limits is not None:
             return selector_address(self.budget), self.objective
         return deciding_alone(term, self.budget != 0)
-
-    @cached_property
-    def sets(self) -> tuple[str, ...]:
-        """The sets of counts beside those that decisions use (``omma.kernels.layout``)."""
-        forgets = self.growth is not None or self.window is not None
-        used = {"labels": self.soft, "known": self.shrinkage is not None, "lifetime": forgets}
-        return tuple(name for name in used if used[name])
 
 
 def fixed_plan(

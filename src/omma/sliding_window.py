@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omma.kernels.layout import N
 from omma.kernels.window import (
     COLUMNS,
     END,
@@ -26,7 +25,6 @@ from omma.kernels.window import (
     STORED,
     WindowArrays,
 )
-from omma.state_parts import check_pace
 
 Array = NDArray[Any]
 ROOM = 256  # the least number of entries to make room for
@@ -45,13 +43,10 @@ class SlidingWindow:
         The rows, with room for more at the end.
     numbers : ndarray
         Where rows begin and end in the lists, and how many rows there are.
-    pace : ndarray
-        The decay of calibration and prices, as in a state with decay.
     """
 
     def __init__(self, arrays: dict[str, Array]) -> None:
         self.lists = {name: np.array(arrays[name], dtype=kind) for name, kind in LISTS.items()}
-        self.pace = np.array(arrays["pace"], dtype=np.float64)
         # Arrays from a file have no spare room: rows begin at 0 and end where arrays end.
         self.numbers = np.zeros(NUMBERS, dtype=np.int64)
         self.numbers[FILED] = arrays["numbers"]
@@ -61,16 +56,10 @@ class SlidingWindow:
 
     @classmethod
     def start(cls, length: int) -> SlidingWindow:
-        """An empty window for at most ``length`` rows.
-
-        Steps of calibration cannot be subtracted, so calibration decays by exp(-2 / length) a row:
-        then its rows have the mean age of those in the window, length / 2, and the same effective
-        number, length.
-        """
-        pace = np.array([1.0, np.exp(2.0 / length), 0.0])
+        """An empty window for at most ``length`` rows."""
         rows, numbers = np.empty((0, COLUMNS)), np.array([0, length, 0])
         nothing = dict.fromkeys(("ids", "values", "weights"), np.empty(0))
-        return cls({**nothing, "rows": rows, "numbers": numbers, "pace": pace})
+        return cls({**nothing, "rows": rows, "numbers": numbers})
 
     @property
     def length(self) -> int:
@@ -115,15 +104,17 @@ class SlidingWindow:
             "rows": lists["rows"][part],
             "weights": lists["weights"][part],
             "numbers": numbers[FILED],
-            "pace": self.pace,
         }
 
-    def check(self, arrays: dict[str, Array]) -> None:
-        """Refuse arrays that such a window cannot have: kernels use ids without checks."""
+    def check(self, arrays: dict[str, Array], m: int) -> None:
+        """Refuse arrays that such a window of rows with m labels cannot have.
+
+        Kernels use ids without checks.
+        """
         missing = [name for name in self.arrays() if name not in arrays]
         if missing:
             raise ValueError(f"recent_{missing[0]} of a state must be given, got nothing")
-        ids, values, rows, weights, numbers, pace = (arrays[name] for name in self.arrays())
+        ids, values, rows, weights, numbers = (arrays[name] for name in self.arrays())
         kinds = [(ids, "iu"), (values, "f"), (rows, "iu"), (weights, "f"), (numbers, "iu")]
         # Types and shapes first: comparisons of text or other shapes would raise other errors.
         sound = all(array.dtype.kind in kind for array, kind in kinds) and numbers.shape == (3,)
@@ -139,7 +130,7 @@ class SlidingWindow:
             and ((rows[:, KIND] > 0) & (rows[:, KIND] <= IN_WINDOW + LABELLED)).all()
             and entries.sum() == len(ids)
             and entries[:, STORED].sum() == len(values)
-            and (ids >= 0).all()
+            and ((ids >= 0) & (ids < m)).all()
             and ((values > 0) & (values <= 1)).all()
             and (weights > 0).all()
             and timed.sum() == numbers[0] <= numbers[1]
@@ -152,12 +143,3 @@ class SlidingWindow:
             raise ValueError(
                 f"a state of this window must have {self.length} rows, got {numbers[1]}"
             )
-        check_pace(pace, self.pace)
-
-    @staticmethod
-    def check_labels(arrays: dict[str, Array], m: int) -> None:
-        """Refuse a state with counts of rows or labels that its window does not have."""
-        if len(arrays["recent_ids"]) and arrays["recent_ids"].max() >= m:
-            raise ValueError("the rows of a window do not fit together")
-        if arrays["totals"][N] > 0 and not len(arrays["recent_rows"]):
-            raise ValueError("the counts of a window are of rows that are not in it")

@@ -50,10 +50,23 @@ from omma.state_parts import (
     CountSet,
     Prices,
     Unseen,
+    check_array,
     check_pace,
 )
 
-SETS_BESIDE = ("labels", "known", "lifetime")
+# Arrays with numbers of each label, and where ``columns`` has them.
+PLACES = {
+    "cells": slice(3 * OWN, 3 * OWN + 3),
+    "labels_cells": slice(3 * TRUE, 3 * TRUE + 3),
+    "known_cells": slice(3 * KNOWN, 3 * KNOWN + 3),
+    "lifetime_cells": slice(3 * LIFETIME, 3 * LIFETIME + 3),
+    "calibration": slice(BIAS, ENTRIES + 1),
+    "missed": slice(MISSED, UNREPORTED + 1),
+    "unseen_cells": slice(UNSEEN, FIELDS),
+}
+# A state gets these with its first row that is labelled in part, or only where it was predicted.
+ADDED_LATER = {"missed", "unseen_cells"}
+SIGNED = {"calibration", "calibration_shared"}  # arrays that may have numbers below zero
 Shapes = dict[str, tuple[int, ...] | None]
 Kind = TypeVar("Kind", bound="State")
 
@@ -126,24 +139,30 @@ class State:
     def __init__(
         self,
         m: int,
-        sets: Iterable[str] = (),
+        names: Iterable[str] = ("cells",),
         *,
-        partial: bool = False,
         shared: Array | None = None,
         pace: Array | None = None,
         prices: Prices | None = None,
         window: SlidingWindow | None = None,
-        audits: Array | None = None,
     ) -> None:
-        self.m, self.sets, self.partial, self.audits = m, tuple(sets), partial, audits
+        self.m, self.names = m, tuple(names)  # the arrays in use, in the order of PLACES
         # ``shared`` has the numbers of a calibration that are common to all labels.
         self.shared, self.pace, self.prices, self.window = shared, pace, prices, window
         self.columns, self.set_totals = np.empty((0, padded(m))), np.zeros((SETS, TOTALS))
+        self.audits = np.zeros(2)  # the rows of ``unseen``
         self._lay_out()
 
     @classmethod
     def start(cls, plan: Plan, m: int) -> State:
         """The state of a plan for m labels before the first row."""
+        used = {
+            "cells": True,
+            "labels_cells": plan.soft,
+            "known_cells": plan.shrinkage is not None,
+            "lifetime_cells": plan.growth is not None,
+            "calibration": plan.calibrated,
+        }
         shared = prices = None
         if plan.calibrated:
             shared = UNLEARNED.copy()
@@ -153,7 +172,7 @@ class State:
             prices = Prices.start(len(plan.limits.labels), rates=has_rates)
         state = State(
             m,
-            plan.sets,
+            [name for name in used if used[name]],
             shared=shared,
             pace=None if plan.growth is None else np.array([1.0, plan.growth, 0.0]),
             prices=prices,
@@ -173,35 +192,32 @@ class State:
         return wider
 
     def _lay_out(self) -> None:
-        """Make the columns in use, copy the present numbers, and make the views of them."""
-        has_labels, has_lifetime = "labels" in self.sets, "lifetime" in self.sets
+        """Make room for the arrays in use, copy the present numbers, and make the views of them."""
         # Only as many columns as are in use: with three million labels each takes 24 MB.
-        fields = max(
-            3 * (1 + len(self.sets)),  # the sets in use are the first ones
-            (ENTRIES + 1) * (self.shared is not None),
-            UNSEEN * (self.partial or has_lifetime),
-            FIELDS * (self.audits is not None),
-        )
-        columns = aligned(fields, self.columns.shape[1])
+        fields: int = PLACES[self.names[-1]].stop
+        if "lifetime_cells" in self.names:
+            fields = max(fields, UNSEEN)  # decay scales MISSED, too
+        columns, totals = aligned(fields, self.columns.shape[1]), self.set_totals
         columns[: len(self.columns)] = self.columns
-        self.columns, labels = columns, columns[:, : self.m]
+        self.columns = columns
+        arrays = {name: columns[PLACES[name], : self.m] for name in self.names}
+        missed, unreported = arrays.get("missed", (None, None))
 
-        def count_set(place: int, missed: int | None) -> CountSet:
-            cells, totals = labels[3 * place : 3 * place + 3], self.set_totals[place]
-            unknown = labels[missed] if self.partial and missed is not None else None
-            return CountSet(cells, totals, unknown, place)
+        def count_set(name: str, place: int, missed: Array | None = None) -> CountSet | None:
+            return CountSet(arrays[name], totals[place], missed, place) if name in arrays else None
 
-        self.own = count_set(OWN, None if has_labels else MISSED)
-        self.cells, self.totals, self.missed, _ = self.own
         # The weight of unknown labels is kept once, beside the counts of reported values.
-        self.labels = count_set(TRUE, None if has_lifetime else UNREPORTED) if has_labels else None
-        self.known = count_set(KNOWN, None) if "known" in self.sets else None
-        self.lifetime = count_set(LIFETIME, UNREPORTED) if has_lifetime else None
+        self.lifetime = count_set("lifetime_cells", LIFETIME, unreported)
+        self.labels = count_set("labels_cells", TRUE, None if self.lifetime else unreported)
+        self.known = count_set("known_cells", KNOWN)
+        self.own = CountSet(arrays["cells"], totals[OWN], None if self.labels else missed)
+        self.cells, self.totals, self.missed, _ = self.own
         self.truth = self.lifetime or self.labels or self.own
-        self.unseen = None if self.audits is None else Unseen(labels[UNSEEN:FIELDS], self.audits)
-        self.calibration = None
+        self.unseen = self.calibration = None
+        if "unseen_cells" in arrays:
+            self.unseen = Unseen(arrays["unseen_cells"], self.audits)
         if self.shared is not None:
-            self.calibration = Calibration(self.shared, *labels[BIAS : ENTRIES + 1])
+            self.calibration = Calibration(self.shared, *arrays["calibration"])
 
     @property
     def reported(self) -> NDArray[np.float64]:
@@ -210,14 +226,14 @@ class State:
         Labels that are unknown by chance count in proportion. Labels that are unknown because they
         were not predicted are estimated.
         """
-        if not self.partial:
+        if "missed" not in self.names:
             return self.truth.cells
         return self.truth.in_proportion if self.unseen is None else self.unseen.estimate(self.truth)
 
     @property
     def limited(self) -> CountSet:
         """The counts that limits are held on: estimates if decisions use estimates only."""
-        return self.labels or self.own if "known" in self.sets else self.own
+        return self.own if self.labels is None or self.known is None else self.labels
 
     @property
     def rows(self) -> float:
@@ -226,74 +242,65 @@ class State:
 
     @property
     def unit(self) -> float:
-        """The weight of a row at present: 1 without decay."""
-        return 1.0 if self.pace is None else float(self.pace[UNIT])
+        """The weight of a row in the counts at present: 1 without decay, and in a window."""
+        return 1.0 if self.pace is None or self.window is not None else float(self.pace[UNIT])
 
     def allow_partial_labels(self) -> None:
         """Add the columns for rows with partial labels."""
-        if not self.partial:
-            self.partial = True
-            self._lay_out()
+        self._add_arrays("missed")
 
     def allow_unseen(self) -> None:
         """Add the columns for labels that are seen only where they were predicted."""
-        if self.audits is None:
-            # A prediction whose label never comes is unknown, as in rows with partial labels.
-            self.partial, self.audits = True, np.zeros(2)
+        # A prediction whose label never comes is unknown, as in rows with partial labels.
+        self._add_arrays("missed", "unseen_cells")
+
+    def _add_arrays(self, *names: str) -> None:
+        """Add arrays of PLACES that are not in use; their numbers are zero."""
+        if not set(names) <= set(self.names):
+            self.names = tuple(name for name in PLACES if name in (*self.names, *names))
             self._lay_out()
 
     # Files.
 
     def arrays(self) -> dict[str, Array]:
         """All of it as plain arrays, for a file."""
-        arrays: dict[str, Array] = {} if self.pace is None else {"pace": self.pace}
-        for start, part in self._parts.items():
-            arrays |= {f"{start}{name}": array for name, array in part.arrays().items()}
+        arrays = {name: self.columns[PLACES[name], : self.m] for name in self.names}
+        arrays |= {"totals": self.set_totals, "audits": self.audits}
+        if self.shared is not None:
+            arrays["calibration_shared"] = self.shared
+        if self.pace is not None:
+            arrays["pace"] = self.pace
+        if self.prices is not None:
+            arrays |= {f"prices_{name}": array for name, array in vars(self.prices).items()}
+        if self.window is not None:
+            arrays |= {f"recent_{name}": array for name, array in self.window.arrays().items()}
         return arrays
-
-    @property
-    def _parts(self) -> dict[str, Any]:
-        """The parts in use, by the prefix of their arrays in files."""
-        parts = {
-            **self._count_sets,
-            "unseen_": self.unseen,
-            "calibration_": self.calibration,
-            "prices_": self.prices,
-            "recent_": self.window,
-        }
-        return {start: part for start, part in parts.items() if part is not None}
-
-    @property
-    def _count_sets(self) -> dict[str, CountSet]:
-        """The sets of counts in use, by prefix."""
-        return {"": self.own, **{f"{name}_": getattr(self, name) for name in self.sets}}
 
     def shapes(self) -> Shapes:
         """The shapes that ``arrays`` may have; None is any shape, for what grows with rows."""
         shapes: Shapes = {name: array.shape for name, array in self.arrays().items()}
-        shapes |= {f"{start}missed": (self.m,) for start in self._count_sets}
-        shapes |= {"unseen_cells": (3, self.m), "unseen_rows": (2,)}
+        shapes |= {"missed": (2, self.m), "unseen_cells": (3, self.m)}
         return shapes | {name: None for name in shapes if name.startswith("recent_")}
 
     @classmethod
     def from_arrays(cls: type[Kind], arrays: dict[str, Array]) -> Kind:
         """A state with copies of these arrays, as ``arrays`` returns them."""
+        shared, pace = (
+            np.array(arrays[name], dtype=np.float64) if name in arrays else None
+            for name in ("calibration_shared", "pace")
+        )
         prices, window = _under("prices_", arrays), _under("recent_", arrays)
         state = cls(
             arrays["cells"].shape[1],
-            [name for name in SETS_BESIDE if f"{name}_cells" in arrays],
-            partial=any(name.endswith("missed") for name in arrays),
-            shared=UNLEARNED.copy() if "calibration_shared" in arrays else None,
-            pace=np.array(arrays["pace"]) if "pace" in arrays else None,
-            prices=Prices(**{name: np.array(array) for name, array in prices.items()})
-            if prices
-            else None,
+            [name for name in PLACES if name in arrays],
+            shared=shared,
+            pace=pace,
+            prices=Prices(**{name: np.array(prices[name]) for name in prices}) if prices else None,
             window=SlidingWindow(window) if window else None,
-            audits=np.array(arrays["unseen_rows"]) if "unseen_rows" in arrays else None,
         )
-        for start, part in state._parts.items():
-            if not isinstance(part, Prices | SlidingWindow):  # their arrays were passed above
-                part.fill(_under(start, arrays))
+        for name in state.names:
+            state.columns[PLACES[name], : state.m] = arrays[name]
+        state.set_totals[...], state.audits[...] = arrays["totals"], arrays["audits"]
         state.take_own(arrays)
         return state
 
@@ -315,16 +322,21 @@ class State:
 
     def check(self, arrays: dict[str, Array]) -> None:
         """Refuse arrays that such a state cannot have."""
-        unseen = Unseen(np.empty((3, self.m)), np.empty(2))
-        for start, part in {**self._parts, "unseen_": unseen}.items():
-            own = _under(start, arrays)
-            # A state gets these with the first row whose labels are seen only where predicted.
-            if own or part is not unseen:
-                part.check(own)
-        if self.pace is not None:
-            check_pace(arrays.get("pace"), self.pace)
+        expected = self.arrays().keys() | arrays.keys() & ADDED_LATER
+        for name, shape in self.shapes().items():
+            if name in expected and shape is not None:
+                check_array(name, arrays.get(name), shape, signed=name in SIGNED)
         if self.window is not None:
-            self.window.check_labels(arrays, self.m)
+            self.window.check(_under("recent_", arrays), self.m)
+        if self.pace is not None:
+            check_pace(arrays["pace"], self.pace)
+        # Every array by itself can be one of such a state. Do they fit together?
+        state = State.from_arrays(arrays)
+        for part in (*state._count_sets, state.calibration, state.prices):
+            if part is not None:
+                part.check()
+        if state.window is not None and state.rows > 0.0 and not len(arrays["recent_rows"]):
+            raise ValueError("the counts of a window are of rows that are not in it")
 
     # Sums.
 
@@ -358,22 +370,18 @@ class State:
         first, second = (state._in_era(pace) for state in (self, other))
         both = first.copy()
         both.pace = None if pace is None else pace.copy()
-        if second.partial:
-            both.allow_partial_labels()
-        if second.audits is not None:
-            both.allow_unseen()
-            assert both.audits is not None
-            both.audits += sign * second.audits
+        both._add_arrays(*second.names)
+        both.audits += sign * second.audits
         both.columns[: len(second.columns)] += sign * second.columns
         both.set_totals += sign * second.set_totals
-        for counted in both._count_sets.values():
+        for counted in both._count_sets:
             if counted.totals[SUM_TP:].any():  # where sums over labels are kept at all
                 counted.totals[SUM_TP:] = counted.cells.sum(axis=1)
         if first.calibration and second.calibration and both.calibration:
             learned = first.calibration.combined(second.calibration, sign, both.unit)
-            both.calibration.fill(learned.arrays())
+            both.calibration.fill(learned)
         if self.prices is not None and other.prices is not None:
-            both.prices = self.prices + other.prices if sign > 0.0 else self.prices - other.prices
+            both.prices = self.prices.combined(other.prices, sign)
             both.prices.settle(both.limited.cells)
         return both
 
@@ -384,8 +392,15 @@ class State:
 
     @property
     def kind(self) -> set[str]:
-        """The names of the parts that it has beside ``own``."""
-        return {start.removesuffix("_") for start in self._parts} - {"", "unseen"}
+        """What the policy keeps beside its own counts; the same for states that can be added."""
+        prefixes = {name.partition("_")[0] for name in self.arrays().keys() - ADDED_LATER}
+        return prefixes - {"cells", "totals", "audits", "pace"}
+
+    @property
+    def _count_sets(self) -> list[CountSet]:
+        """The sets of counts in use."""
+        sets = (self.own, self.labels, self.known, self.lifetime)
+        return [counted for counted in sets if counted is not None]
 
     def _in_era(self, pace: Array | None) -> State:
         """The same counts, divided by 2 ** 100 as often as those of ``pace``."""
@@ -398,10 +413,9 @@ class State:
         scaled = self.copy()
         # A bias b_j and a mean z̄_j have no unit, but their precision and weight have.
         places = [*range(3 * LIFETIME), PRECISION, ENTRIES, MISSED]
-        if all_counts or "lifetime" not in self.sets:
+        if all_counts or self.lifetime is None:
             places += [*range(3 * LIFETIME, 3 * LIFETIME + 3), UNREPORTED, *range(UNSEEN, FIELDS)]
-            if scaled.audits is not None:
-                scaled.audits *= factor
+            scaled.audits *= factor
         scaled.columns[[place for place in places if place < len(self.columns)]] *= factor
         scaled.set_totals[: None if all_counts else LIFETIME] *= factor
         if scaled.shared is not None:
@@ -432,7 +446,7 @@ class State:
         place in its own stream. If the last rows of two streams shall count alike, add their
         ``now()``.
         """
-        if self.pace is None:
+        if self.pace is None or self.window is not None:
             return self.copy()
         state = self._scaled(1.0 / self.unit)
         state.pace = np.array([1.0, self.pace[GROWTH], 0.0])
@@ -448,7 +462,9 @@ class State:
         array([2., 2., 2.])
         """
         state = self.now()
-        return state if state.pace is None else state._scaled(float(state.pace[GROWTH] ** -rows))
+        if state.pace is None or self.window is not None:
+            return state
+        return state._scaled(float(state.pace[GROWTH] ** -rows))
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other) or not isinstance(other, State):

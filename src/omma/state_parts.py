@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,6 @@ from omma.kernels.layout import (
     OWN,
     POSITIVE,
     SUM_TP,
-    TOTALS,
     TP,
     UNIT,
     N,
@@ -57,9 +56,7 @@ SUM_ROUNDING = 1e-6
 NEGATIVE = 1e-9  # how far below zero rounding may take a sum, relative to the largest number
 
 
-def check_array(
-    name: str, array: Any, shape: tuple[int, ...] | None, *, signed: bool = True
-) -> None:
+def check_array(name: str, array: Any, shape: tuple[int, ...], *, signed: bool = True) -> None:
     """Refuse an array that a state cannot have: kernels do not check."""
     expected = f"{name} of a state must be finite numbers of shape {shape}"
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
@@ -125,34 +122,16 @@ class CountSet(NamedTuple):
         """The cells, scaled up to all rows for labels that were unknown in some."""
         return in_proportion(self.cells, self.rows, self.missed)
 
-    def arrays(self) -> dict[str, Array]:
-        """All of it as plain arrays, for a file."""
-        missed = {} if self.missed is None else {"missed": self.missed}
-        return {"cells": self.cells, "totals": self.totals, **missed}
-
-    def fill(self, arrays: dict[str, Array]) -> None:
-        """Copy numbers from other arrays into its own."""
-        self.cells[...] = arrays["cells"]
-        self.totals[...] = arrays["totals"]
-        if self.missed is not None:
-            self.missed[...] = arrays.get("missed", 0.0)
-
-    def check(self, arrays: dict[str, Array]) -> None:
+    def check(self) -> None:
         """Refuse counts without tp <= predicted <= n and tp <= positive <= n.
 
-        >>> counts = CountSet(np.zeros((3, 1)), np.zeros(4))
-        >>> counts.check({"cells": np.array([[2.0], [1.0], [3.0]]), "totals": 5.0 * np.eye(4)[0]})
+        >>> CountSet(np.array([[2.0], [1.0], [3.0]]), np.array([5.0, 0.0, 0.0, 0.0])).check()
         Traceback (most recent call last):
         ...
         ValueError: counts of a state must have tp <= predicted, got 2 of 1 in label 0
         """
-        missed = arrays.get("missed")
-        check_array("cells", arrays.get("cells"), self.cells.shape, signed=False)
-        check_array("totals", arrays.get("totals"), (TOTALS,), signed=False)
-        if missed is not None:
-            check_array("missed", missed, self.cells.shape[1:], signed=False)
-        cells, totals = arrays["cells"], arrays["totals"]
-        (tp, predicted, positive), n = cells, np.full(cells.shape[1], totals[N])
+        (tp, predicted, positive), totals = self.cells, self.totals
+        n = np.full(self.cells.shape[1], totals[N])
         # With names, so that the message says which count is too large.
         slack = ROUNDING * max(1.0, float(totals[N]))
         for name, lower, bound, upper in (
@@ -160,7 +139,7 @@ class CountSet(NamedTuple):
             ("tp", tp, "positive", positive),
             ("predicted", predicted, "n", n),
             ("positive", positive, "n", n),
-            ("missed", n if missed is None else missed, "n", n),
+            ("missed", n if self.missed is None else self.missed, "n", n),
         ):
             wrong = np.flatnonzero(lower > upper + slack)
             if len(wrong):
@@ -169,7 +148,7 @@ class CountSet(NamedTuple):
                     f"counts of a state must have {name} <= {bound}, got {lower[j]:g} of "
                     f"{upper[j]:g} in label {j}"
                 )
-        expected = cells.sum(axis=1)
+        expected = self.cells.sum(axis=1)
         apart = np.abs(totals[SUM_TP:] - expected) > SUM_ROUNDING * np.maximum(1.0, expected)
         wrong = np.flatnonzero(apart & (totals[SUM_TP:] != 0.0))  # zero: no sums are needed
         if len(wrong):
@@ -179,33 +158,12 @@ class CountSet(NamedTuple):
             )
 
 
-@dataclass(eq=False)
-class StatePart:
-    """A part of a state whose fields are arrays, with checks for arrays from a file."""
-
-    SIGNED: ClassVar[tuple[str, ...]] = ()  # arrays that may hold numbers below zero
-
-    def arrays(self) -> dict[str, Array]:
-        """All of it as plain arrays, for a file."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
-
-    def fill(self, arrays: dict[str, Array]) -> None:
-        """Copy numbers from other arrays into its own."""
-        for name, own in self.arrays().items():
-            own[...] = arrays[name]
-
-    def check(self, arrays: dict[str, Array]) -> None:
-        """Refuse arrays that such a part cannot have."""
-        for name, own in self.arrays().items():
-            check_array(name, arrays.get(name), own.shape, signed=name in self.SIGNED)
-
-
 MOST_AUDIT_WEIGHT = 10.0  # of an audited entry in calibration: larger weights make it unstable
 SHARED_AUDITS = 3.0  # the weight of all labels' audits beside a label's own, in expected labels
 
 
 @dataclass(eq=False)
-class Unseen(StatePart):
+class Unseen:
     """What is known about labels that nobody saw, because they were not predicted.
 
     Attributes
@@ -264,7 +222,7 @@ class Unseen(StatePart):
 
 
 @dataclass(eq=False)
-class Calibration(StatePart):
+class Calibration:
     """Online calibration: c = σ(a (z − z̄_j) + e z̄_j + b + b_j), z = logit(η).
 
     Attributes
@@ -280,8 +238,6 @@ class Calibration(StatePart):
         z̄_j, the mean logit of a label's probabilities, and n_j, the weight of its rows.
     """
 
-    SIGNED = ("shared", "bias", "mean")
-
     shared: NDArray[np.float64]
     bias: NDArray[np.float64]
     precision: NDArray[np.float64]
@@ -295,10 +251,17 @@ class Calibration(StatePart):
         shared[SQUASH] = STRAIGHT if classes else SURE
         return cls(shared, *np.zeros((4, m)))
 
-    def check(self, arrays: dict[str, Array]) -> None:
-        super().check(arrays)
-        if not arrays["shared"][SQUASH] > 0.0:
-            raise ValueError(f"s of calibration must be positive, got {arrays['shared'][SQUASH]}")
+    def check(self) -> None:
+        """Refuse numbers that no calibration has."""
+        for name in ("precision", "entries"):
+            check_array(name, getattr(self, name), self.bias.shape, signed=False)
+        if not self.shared[SQUASH] > 0.0:
+            raise ValueError(f"s of calibration must be positive, got {self.shared[SQUASH]}")
+
+    def fill(self, other: Calibration) -> None:
+        """Copy the numbers of another one into its own arrays."""
+        for name, array in vars(self).items():
+            array[...] = getattr(other, name)
 
     @property
     def slope(self) -> float:
@@ -384,7 +347,7 @@ class Calibration(StatePart):
         The brackets add up, so the order of several sums does not matter.
         """
         if self.shared[TRUST] == 1.0:  # the curve of a rule: both have the same
-            return Calibration(**{name: array.copy() for name, array in self.arrays().items()})
+            return Calibration(**{name: array.copy() for name, array in vars(self).items()})
         pairs = zip(self._sums(unit), other._sums(unit), strict=True)
         shared, (pull, precision, logits, entries) = (
             mine + sign * theirs for mine, theirs in pairs
@@ -402,12 +365,9 @@ class Calibration(StatePart):
         total.set_trust(unit)
         return total
 
-    def __add__(self, other: Calibration) -> Calibration:
-        return self.combined(other, 1.0)
-
 
 @dataclass(eq=False)
-class Prices(StatePart):
+class Prices:
     """The price of each limit (``omma.kernels.limits``).
 
     Attributes
@@ -461,18 +421,24 @@ class Prices(StatePart):
             recalls = cells[TP][occurred] / cells[POSITIVE][occurred]
             self.rates[:] = recalls.sum(), occurred.sum()
 
-    def __add__(self, other: Prices) -> Prices:
-        """The mean of both prices, weighted by V: it is larger after more rows."""
-        self._check_alike(other)
+    def combined(self, other: Prices, sign: float) -> Prices:
+        """Add the rows of another stream (``sign`` 1), or take them away (−1).
+
+        A sum is the mean of both prices, weighted by V: it is larger after more rows. If rows are
+        taken away, the price stays, and its steps are as large as before these rows.
+        """
+        mine, theirs = len(self.mu), len(other.mu)
+        if mine != theirs or len(self.rates) != len(other.rates):
+            raise ValueError(
+                f"states can be added for the same limits only, got {mine} and {theirs}"
+                f"{'' if mine != theirs else ', of which one is on macro_recall'}"
+            )
+        if sign < 0.0:
+            return self._with_spread(self.spread - other.spread)
         spread = self.spread + other.spread
         mu = (self.mu * self.spread + other.mu * other.spread) / spread
         mean = (self.mean * self.spread + other.mean * other.spread) / spread
         return Prices(mu, spread, self.rates.copy(), mean)
-
-    def __sub__(self, other: Prices) -> Prices:
-        """Without the other's rows: the price stays, and its steps are as large as before them."""
-        self._check_alike(other)
-        return self._with_spread(self.spread - other.spread)
 
     def __mul__(self, factor: float) -> Prices:
         """With decay: the price stays, and its steps become larger."""
@@ -482,15 +448,7 @@ class Prices(StatePart):
         spread = np.maximum(spread, START_SPREAD)
         return Prices(self.mu.copy(), spread, self.rates.copy(), self.mean.copy())
 
-    def _check_alike(self, other: Prices) -> None:
-        mine, theirs = len(self.mu), len(other.mu)
-        if mine != theirs or len(self.rates) != len(other.rates):
-            raise ValueError(
-                f"states can be added for the same limits only, got {mine} and {theirs}"
-                f"{'' if mine != theirs else ', of which one is on macro_recall'}"
-            )
-
-    def check(self, arrays: dict[str, Array]) -> None:
-        super().check(arrays)
-        if (arrays["spread"] <= 0.0).any():
+    def check(self) -> None:
+        """Refuse numbers that no prices have."""
+        if (self.spread <= 0.0).any():
             raise ValueError("spread of prices must be positive")

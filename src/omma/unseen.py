@@ -166,7 +166,7 @@ def warn_of_selection(
 
 def is_selected(state: State) -> bool:
     """Whether labels are known nearly only where they were predicted, without ``seen``."""
-    if state.audits is not None:
+    if state.unseen is not None:
         return False
     truth = state.labels or state.own
     if float(truth.cells[PREDICTED].sum()) < FEWEST_KNOWN * state.unit:

@@ -31,7 +31,7 @@ def test_is_the_calibration_of_auto(layout):
     calibrator.replay(eta, y, weights=weights, seed=3)
     state = omma.replay(omma.Auto("macro_f1"), eta, y, weights=weights, seed=3).state
     for name, array in calibrator.arrays().items():
-        np.testing.assert_array_equal(array, state.calibration.arrays()[name])
+        np.testing.assert_array_equal(array, getattr(state.calibration, name))
 
 
 @given(st.integers(0, 10_000), st.floats(0.3, 3.0))

@@ -81,7 +81,7 @@ def test_spoiled_rows_are_refused():
         "recent_rows": lambda one: one[:-1],
         "recent_weights": lambda one: -one,
         "recent_numbers": lambda one: one + 1,
-        "recent_pace": lambda one: one * 0.0,
+        "pace": lambda one: one * 0.0,
     }.items():
         with pytest.raises(ValueError, match=r"window|pace"):
             policy.init(3).restore({**arrays, name: spoil(arrays[name])})
@@ -90,7 +90,7 @@ def test_spoiled_rows_are_refused():
 
 
 def memory_of(window):
-    arrays = [*window.lists.values(), window.numbers, window.pace]
+    arrays = [*window.lists.values(), window.numbers]
     return sum(array.nbytes for array in arrays)
 
 

@@ -31,7 +31,7 @@ from omma.rows.arrays import (
 from omma.rows.batch import Batch, read_labelled
 from omma.rows.frames import open_table
 from omma.state import aligned, padded
-from omma.state_parts import Calibration
+from omma.state_parts import Calibration, check_array
 
 WHAT = "omma calibrator"
 Array = NDArray[Any]
@@ -303,12 +303,12 @@ class OnlineCalibrator:
         if self._learned.curve[-1] != calibrator._learned.curve[-1]:
             raise ValueError("a calibrator of classes and one of labels cannot be added")
         total = OnlineCalibrator(self.n_labels)
-        total._learned = self._learned + calibrator._learned
+        total._learned = self._learned.combined(calibrator._learned, 1.0)
         return total
 
     def arrays(self) -> dict[str, Array]:
         """All that was learned, as plain arrays, one for all labels and others for each."""
-        return {name: array.copy() for name, array in self._learned.arrays().items()}
+        return {name: array.copy() for name, array in vars(self._learned).items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array]) -> OnlineCalibrator:
@@ -323,8 +323,10 @@ class OnlineCalibrator:
         if not isinstance(bias, np.ndarray) or bias.ndim != 1:
             raise ValueError("arrays of OnlineCalibrator must have a bias for each label")
         calibrator = cls(len(bias))
-        calibrator._learned.check(arrays)
-        calibrator._learned.fill(arrays)
+        for name, array in vars(calibrator._learned).items():
+            check_array(name, arrays.get(name), array.shape)
+            array[...] = arrays[name]
+        calibrator._learned.check()
         return calibrator
 
     def save(self, path: str | Path) -> None:
@@ -335,14 +337,14 @@ class OnlineCalibrator:
     def load(cls, path: str | Path) -> OnlineCalibrator:
         """Read what ``save`` wrote; nothing in the file is run."""
         with npz.opened(path, WHAT) as archive:
-            names = [name for name in Calibration.start(0).arrays() if name in archive]
+            names = [name for name in vars(Calibration.start(0)) if name in archive]
             return cls.from_arrays({name: archive.array(name, kinds="f") for name in names})
 
     def __eq__(self, calibrator: object) -> bool:
         if not isinstance(calibrator, OnlineCalibrator):
             return NotImplemented
         # Two calibrators differ in nothing but what they learned.
-        mine, theirs = self._learned.arrays(), calibrator._learned.arrays()
+        mine, theirs = vars(self._learned), vars(calibrator._learned)
         return all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]

@@ -78,8 +78,8 @@ def _with_settled(
     assert label is not None
     weights, intercept = np.zeros((3, state.m)), 0.0
     if open_labels.any():
-        cells = state.cells[:, open_labels]
-        part = State.from_arrays({"cells": cells, "totals": state.totals})
+        part = State(int(open_labels.sum()))
+        part.cells[...], part.totals[...] = state.cells[:, open_labels], state.totals
         share, (of_part, start) = float(open_labels.mean()), plain(metric, part, prior)
         weights[:, open_labels], intercept = share * of_part, share * start
     predicted = state.cells[PREDICTED] / state.totals[N]

@@ -162,7 +162,7 @@ class Policy(ABC):
         metric = self.objective if metric is None else metric
         if metric is None or metric.needs_matrix:
             return None
-        if "labels" not in state.sets or not state.totals[N] > 0.0:
+        if state.labels is None or not state.totals[N] > 0.0:
             return None
         cells, totals = self.engine(state).seen()
         tp, predicted, positive = cells / totals[N]  # where the past fades, in its unit

@@ -150,7 +150,7 @@ class OnlineFrankWolfe(DrawsRules, MetricPolicy):
 
     def init(self, m: int) -> OnlineFrankWolfeState:
         self.check_labels(m)
-        state = OnlineFrankWolfeState(m, ["labels"] if self.soft else [])
+        state = OnlineFrankWolfeState(m, ["cells", "labels_cells"] if self.soft else ["cells"])
         state.fixed = start_at("top", self.budget, m, self.seed)[np.newaxis]
         state.due = float(self.first)
         state.history = RowHistory(m)
@@ -202,7 +202,7 @@ class OnlineFrankWolfeEngine(MixtureEngine):
     ) -> None:
         super().learn(eta, y, prediction, weight, late=late, audit=audit)
         state, policy = self.state, self.policy
-        if late and "labels" in state.sets:
+        if late and state.labels is not None:
             return  # kept when it was decided
         # ``needs_eta`` asks for probabilities, and ``whole_rows`` refuses partly labelled rows.
         assert eta is not None

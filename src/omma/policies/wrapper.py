@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from omma._validate import check_number, check_positive_int, shown
 from omma.metrics import Metric
 from omma.plan import Plan
@@ -152,7 +154,11 @@ class Window(PolicyWrapper):
         self._set(rows=check_positive_int("Window", "rows", self.rows))
 
     def plan(self, m: int) -> Plan:
-        return replace(self.policy.plan(m), window=self.rows)
+        # Steps of calibration and of prices cannot be subtracted. They decay by exp(-2 / rows) a
+        # row: then their rows have the mean age of those in the window, rows / 2, and the same
+        # effective number, rows.
+        growth = float(np.exp(2.0 / self.rows))
+        return replace(self.policy.plan(m), window=self.rows, growth=growth)
 
     def whole_rows(self, metric: Metric | None) -> str | None:
         # To subtract a row, its unknown labels would have to be kept beside its known ones.

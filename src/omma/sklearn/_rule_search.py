@@ -182,7 +182,7 @@ class RuleSearch:
         counts = counts_of_rows(policy.objective, sample, decisions)
         state = policy.init(sample.m)
         if self.calibration is not None:
-            state.calibration.fill(self.calibration.arrays())
+            state.calibration.fill(self.calibration)
         add_counts(state.truth, counts)
         if policy.soft:
             options: Any = {"sample_weight": sample.row_weights, "n_labels": sample.m}
