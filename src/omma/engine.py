@@ -127,14 +127,14 @@ class Engine:
             None if window is None else window.kernel(state.m),
         )
 
-    def _limits(self, mu: Vector | None = None) -> Limits | None:
-        """The limits, at the prices ``mu`` or at those of the state."""
+    def _limits(self, *, settled: bool = False) -> Limits | None:
+        """The limits, at the prices of the state, or ``settled`` at their mean prices."""
         prices = self.state.prices
         if self.plan.limits is None or prices is None:
             return None
         # Where decisions use estimates only, limits are held on estimates, too.
         degrees = VALUES if isinstance(self.spec.feedback, Estimates) else PRESENT
-        mu = prices.mu if mu is None else mu
+        mu = prices.settled if settled else prices.mu
         return Limits(*self.plan.limits, mu, prices.mean, prices.spread, prices.rates, degrees)
 
     def dense(self) -> Any:
@@ -153,29 +153,24 @@ class Engine:
             space.memory = memory
         return space
 
-    def sparse_memory(self, longest: int, table: Any = None) -> tuple[Memory, kernels.Sparse]:
-        """What kernels of sparse rows take, for rows of at most ``longest`` labels.
+    def sparse(self, longest: int, table: Any = None) -> tuple[Memory, kernels.Sparse]:
+        """What kernels of sparse rows take, for this thread; rows have at most ``longest`` labels.
 
         ``table`` has the numbers of all labels, by default the columns of the state.
         """
         if self.state.columns is not self._columns:
             self.bind(self.plan)
-        width = padded(longest + 1)
-        scratch = kernels.Sparse(np.zeros(width, dtype=np.int32), np.zeros(self.m, dtype=np.int32))
         table = self._columns if table is None else table
-        return self._memory(aligned(FIELDS, width), table), scratch
-
-    def _single_sparse(self, longest: int) -> tuple[Memory, kernels.Sparse]:
-        """What kernels of a single sparse row take; it is kept for the next row."""
-        space = self._scratch if self.state.columns is self._columns else None
-        ready = getattr(space, "sparse", None)
-        if ready is None or len(ready[1].ids) < longest:
+        ready = getattr(self._scratch, "sparse", None)
+        if ready is None or ready[0].table is not table or len(ready[1].ids) <= longest:
             # With spare room, as the rows of a stream have different lengths.
-            ready = self.sparse_memory(2 * longest)
+            width = padded(2 * longest + 1)
+            ids, place = np.zeros(width, dtype=np.int32), np.zeros(self.m, dtype=np.int32)
+            ready = self._memory(aligned(FIELDS, width), table), kernels.Sparse(ids, place)
             self._scratch.sparse = ready
         return ready
 
-    def _make_room(self, rows: int, longest: int) -> None:
+    def make_room(self, rows: int, longest: int) -> None:
         """Make room in the window for more rows of at most ``longest`` labels."""
         # A row lists predicted and true labels and candidates; twice, if its labels are partial.
         window, entries = self.state.window, 2 * rows * longest
@@ -208,7 +203,7 @@ class Engine:
             dense[labels] = values
             return np.flatnonzero(self.decide(dense, pick, spec)).astype(np.int32)
         longest = len(labels) + abs(self.plan.budget)
-        memory, scratch = self._single_sparse(longest)
+        memory, scratch = self.sparse(longest)
         out = np.empty(longest, dtype=np.int32)
         by = spec or self.spec
         count = single.decide_sparse(labels, values, pick, out, *scratch, *by, *memory)
@@ -253,12 +248,12 @@ class Engine:
             labels, values = eta if isinstance(eta, tuple) else (NO_IDS, NO_NUMBERS)
             ids: Any = NO_IDS if true is None else true
             longest = len(labels) + len(ids) + len(prediction)
-            self._make_room(1, longest)
-            memory, scratch = self._single_sparse(longest)
+            self.make_room(1, longest)
+            memory, scratch = self.sparse(longest)
             row = (labels, np.asarray(values, np.float64), ids, prediction)
             single.learn_sparse(*row, *options, *scratch, *self.learning, *memory)
             return
-        self._make_room(1, self.m)
+        self.make_room(1, self.m)
         values = NO_NUMBERS
         if eta is not None and not isinstance(eta, tuple):
             values = np.asarray(eta, np.float64)
@@ -310,12 +305,8 @@ class Engine:
             state.allow_partial_labels()
         if audited is not None:
             state.allow_unseen()
-        # If the gain of a label depends on all labels, sparse rows are run as dense ones.
-        is_sparse = batch.is_sparse and not plan.needs_every_label
         # Kernels copy counts at checkpoints, unless there is a function to call instead.
-        copied = checkpoints if look is None else NO_ROWS
-        run = Run(batch, order, state, copied, keep=keep, is_sparse=is_sparse)
-        records = gathered(state) if is_sparse else None
+        run = Run(self, owner, batch, order, checkpoints if look is None else NO_ROWS, keep=keep)
         step = batch.eta.rows_per_block
         if plan.window is not None:  # it needs room for all rows of a piece
             step = min(step, max(1, WINDOW_ENTRIES // self.m, plan.window // 8))
@@ -326,23 +317,20 @@ class Engine:
                 cuts.update(checkpoints[inside].tolist())
             for begin, end in pairwise(sorted(cuts)):
                 rows = np.arange(begin, end, dtype=np.int64) if order is None else order[begin:end]
-                picked = picks[begin - start : end - start]
                 audits = None
                 if audited is not None and state.unseen is not None:
                     weights = batch.weights[rows] if len(batch.weights) else None
                     audits = state.unseen.audit_weights(audited[rows], weights)
-                self._replay_piece(owner, run, rows, picked, audits, records)
+                run.advance(rows, picks[begin - start : end - start], audits)
                 if look is not None and run.done in checkpoints:
                     begun = time.perf_counter()
-                    if records is not None:
-                        put_back(records, state)
+                    run.put_back()
                     look(state.reported, state.truth.rows)
-                    run.paused += time.perf_counter() - begun
+                    run.started += time.perf_counter() - begun  # the clock stands still
                 if progress is not None:
                     progress(len(rows))
-        if records is not None:
-            put_back(records, state)
-        run.seconds = time.perf_counter() - run.started - run.paused
+        run.put_back()
+        run.seconds = time.perf_counter() - run.started
         if state.window is not None:
             state.window.trim()
             self.bind(plan)  # the window has other arrays now
@@ -352,47 +340,6 @@ class Engine:
         """Parts of the sequence; overridden by policies whose rows are decided by several rules."""
         return [(0, batch.n if order is None else len(order), NO_IDS)]
 
-    def _replay_piece(
-        self,
-        owner: str,
-        run: Run,
-        rows: Rows,
-        picks: NDArray[Any],
-        audits: Vector | None,
-        records: Vector | None,
-    ) -> None:
-        """Run rows by one call of a kernel."""
-        batch = run.batch
-        longest = batch.longest + abs(self.plan.budget) if run.is_sparse else self.m
-        self._make_room(len(rows), longest)
-        block = batch.block(rows, is_sparse=run.is_sparse)
-        extras, marks = batch.extras(rows, picks, audits), run.marks()
-        listed = NO_IDS
-        arguments: tuple[Any, ...]
-        if run.is_sparse:
-            kernel, (memory, scratch) = kernels.replay_sparse, self.sparse_memory(longest, records)
-            if run.keep:
-                starts, ends = block[2:4]
-                room = int((ends - starts).sum()) + max(self.plan.budget, 0) * len(rows)
-                listed = np.empty(room, dtype=np.int32)
-            arguments = (extras, scratch, self.spec, memory, marks, listed, run.out, rows)
-        else:
-            kernel, memory = kernels.replay_dense, self.dense().memory
-            arguments = (extras, self.spec, memory, marks, run.out, rows)
-        if not run.done:
-            # A call without rows compiles, or loads from disk, before the clock starts.
-            kernel(*[array[:0] for array in block], *arguments)
-            run.started = time.perf_counter()
-        good, filled = kernel(*block, *arguments)
-        # Rows before the wrong one were counted, but their state is dropped with the error.
-        if good < len(rows):
-            wrong = batch.eta.explain(int(rows[good]))
-            raise ValueError(f"eta of {owner} must hold {wrong}")
-        if len(listed):
-            run.lists.append(listed[: int(run.out[rows, 0].sum())].copy())
-        run.done += len(rows)
-        run.filled += filled
-
     def learn_rows(self, batch: Batch, decided: Any, *, late: bool = False) -> None:
         """Count rows that were decided: ``decided`` are indicators, or a CSR matrix."""
         if batch.labels is not None and batch.labels.missing is not None:
@@ -400,7 +347,7 @@ class Engine:
         is_sparse = batch.is_sparse
         if is_sparse:
             longest = batch.longest + int(np.diff(decided.indptr).max(initial=0))
-            memory, scratch = self.sparse_memory(longest)
+            memory, scratch = self.sparse(longest)
             chosen, ends = decided.indices.astype(np.int32), decided.indptr.astype(np.int64)
         else:
             memory = self.dense().memory
@@ -420,12 +367,10 @@ class Engine:
         ``settled`` is for a rule that will be deployed: derivatives of the objective, at the mean
         price of each limit. Else these are the numbers that decide the next row.
         """
-        plan, prices = self.plan, self.state.prices
+        plan = self.plan
         by_derivatives = settled or plan.matrix is not None
-        mu = None
-        if plan.limits is not None and prices is not None:
-            mu = prices.settled if settled else prices.mu
-        return self._weights(plan.gradient if by_derivatives else plan.objective, mu)
+        objective = plan.gradient if by_derivatives else plan.objective
+        return self._weights(objective, self._limits(settled=settled))
 
     def gradient(self) -> tuple[Vector, Vector]:
         """Derivatives of the objective by tp / n and by predicted / n of every label."""
@@ -440,15 +385,15 @@ class Engine:
             rules.all_decision_counts(self.learning, memory, cells, totals)
         return cells, totals
 
-    def _weights(self, objective: Any, mu: Vector | None = None) -> tuple[Vector, Vector]:
-        """Slope and offset of every label by an objective, at prices ``mu`` of the limits."""
+    def _weights(self, objective: Any, limits: Limits | None = None) -> tuple[Vector, Vector]:
+        """Slope and offset of every label by an objective, and by the prices of limits."""
         cells, totals = self.seen()
         prior = float(self.plan.prior) * self.state.unit
         memory = self.dense().memory._replace(limits=None, calibrator=None)
         without_time = memory._replace(pace=None, window=None)
         rules.gradient(objective, prior, cells, totals, without_time)
-        if mu is not None:
-            rules.price(self.learning, memory._replace(limits=self._limits(mu)))
+        if limits is not None:
+            rules.price(self.learning, memory._replace(limits=limits))
         return memory.work[SLOPE, : self.m].copy(), memory.work[OFFSET, : self.m].copy()
 
 
@@ -473,31 +418,72 @@ class Run:
 
     def __init__(
         self,
+        engine: Engine,
+        owner: str,
         batch: Batch,
         order: Rows | None,
-        state: State,
         checkpoints: Rows,
         *,
         keep: bool,
-        is_sparse: bool,
     ) -> None:
-        self.batch, self.order, self.state, self.checkpoints = batch, order, state, checkpoints
-        self.keep, self.is_sparse = keep, is_sparse
+        self.engine, self.state, self.owner = engine, engine.state, owner
+        self.batch, self.order, self.checkpoints, self.keep = batch, order, checkpoints, keep
+        # If the gain of a label depends on all labels, sparse rows are run as dense ones.
+        self.is_sparse = batch.is_sparse and not engine.plan.needs_every_label
+        self._table = gathered(self.state) if self.is_sparse else None
         rows, copies = (batch.n if keep else 0), len(checkpoints)
-        shape, kind = ((rows, 1), np.int32) if is_sparse else ((rows, state.m), np.int8)
+        shape, kind = ((rows, 1), np.int32) if self.is_sparse else ((rows, batch.m), np.int8)
         self.out: NDArray[Any] = np.zeros(shape, dtype=kind)
         self.lists: list[NDArray[np.int32]] = []
-        self.snapshots, self.snapshot_rows = np.empty((copies, 3, state.m)), np.empty(copies)
+        self.snapshots, self.snapshot_rows = np.empty((copies, 3, batch.m)), np.empty(copies)
         self.done = self.filled = 0
-        self.started, self.paused = time.perf_counter(), 0.0
-        self.seconds = 0.0
+        self.started, self.seconds = time.perf_counter(), 0.0
 
-    def marks(self) -> kernels.Marks:
-        """The checkpoints to come, and where to copy the counts."""
+    def advance(self, rows: Rows, picks: NDArray[Any], audits: Vector | None) -> None:
+        """Decide and learn the next rows by one call of a kernel."""
+        engine, batch, budget = self.engine, self.batch, self.engine.plan.budget
+        longest = batch.longest + abs(budget) if self.is_sparse else batch.m
+        engine.make_room(len(rows), longest)
+        block = batch.block(rows, is_sparse=self.is_sparse)
+        extras = batch.extras(rows, picks, audits)
+        # The checkpoints to come, and where to copy the counts.
         first = int(self.checkpoints.searchsorted(self.done, side="right"))
-        copies = (self.snapshots[first:], self.snapshot_rows[first:])
-        places = self.checkpoints[first:] - self.done
-        return kernels.Marks(self.state.truth.place, places, *copies)
+        marks = kernels.Marks(
+            self.state.truth.place,
+            self.checkpoints[first:] - self.done,
+            self.snapshots[first:],
+            self.snapshot_rows[first:],
+        )
+        listed = NO_IDS
+        arguments: tuple[Any, ...]
+        if self.is_sparse:
+            kernel, (memory, scratch) = kernels.replay_sparse, engine.sparse(longest, self._table)
+            if self.keep:
+                starts, ends = block[2:4]
+                room = int((ends - starts).sum()) + max(budget, 0) * len(rows)
+                listed = np.empty(room, dtype=np.int32)
+            arguments = (extras, scratch, engine.spec, memory, marks, listed, self.out, rows)
+        else:
+            kernel, memory = kernels.replay_dense, engine.dense().memory
+            arguments = (extras, engine.spec, memory, marks, self.out, rows)
+        if not self.done:
+            # A call without rows compiles, or loads from disk, before the clock starts.
+            kernel(*[array[:0] for array in block], *arguments)
+            self.started = time.perf_counter()
+        good, filled = kernel(*block, *arguments)
+        # Rows before the wrong one were counted, but their state is dropped with the error.
+        if good < len(rows):
+            wrong = batch.eta.explain(int(rows[good]))
+            raise ValueError(f"eta of {self.owner} must hold {wrong}")
+        if len(listed):
+            self.lists.append(listed[: int(self.out[rows, 0].sum())].copy())
+        self.done += len(rows)
+        self.filled += filled
+
+    def put_back(self) -> None:
+        """Copy gathered numbers back to the columns of their state."""
+        if self._table is not None:
+            self.state.columns[:, : self.batch.m] = self._table[: len(self.state.columns)]
 
     @cached_property
     def predictions(self) -> Any:
@@ -533,8 +519,3 @@ def gathered(state: State) -> Vector:
     records = np.zeros((state.m, size))
     records[:, :fields] = state.columns[:, : state.m].T
     return records.T  # shape (fields, m), a label's numbers side by side
-
-
-def put_back(records: Vector, state: State) -> None:
-    """Copy gathered numbers back to the columns of their state."""
-    state.columns[:, : state.m] = records[: len(state.columns)]

@@ -113,7 +113,7 @@ class Certificate:
         # The best decision on the tangent is that of Eq. (3), at the weights of the tangent.
         sums = (self.weights, self.intercept, self.tangents[-1])
         if part.is_sparse:
-            memory, sparse = engine.sparse_memory(part.longest + (self.shadow.budget or 0))
+            memory, sparse = engine.sparse(part.longest + (self.shadow.budget or 0))
             kernel.certify_sparse(*block, sparse, engine.spec, memory, *sums)
         else:
             kernel.certify_dense(*block, engine.spec, engine.dense().memory, *sums)
