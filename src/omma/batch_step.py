@@ -24,7 +24,7 @@ from omma.engine import Engine
 from omma.kernels.layout import GROWTH, N
 from omma.plan import Plan
 from omma.policies import Policy
-from omma.policies.base import check_is_policy, check_task
+from omma.policies.base import check_is_policy, check_learns
 from omma.rows.batch import Batch
 from omma.state import State
 from omma.state_parts import Prices
@@ -88,9 +88,7 @@ def step(
     if batch.m != state.m:
         raise ValueError(f"eta of step must have {state.m} labels, as the state, got {batch.m}")
     batch.check("step")
-    if batch.labels is not None:
-        unknown, whole = not policy.needs_labels, policy.whole_rows(policy.objective)
-        check_task("step", batch, policy.budget, policy.objective, unknown=unknown, whole=whole)
+    check_learns("step", policy, batch, policy.objective)
     plan = policy.plan(batch.m)
     if policy.objective is not None and state.rows == 0 and plan.prior == 0.0:
         warnings.warn(

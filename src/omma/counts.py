@@ -276,7 +276,7 @@ def counts_of(state: State) -> Counts:
     A label that was unknown in some rows counts in proportion, as if it were known in all.
     Positives that were not predicted and therefore not seen are estimated.
     """
-    return Counts._unchecked(state.reported.copy(), state.truth.rows)
+    return Counts._unchecked(state.reported.copy(), float(state.truth.totals[N]))
 
 
 def snapshot_counts(cells: NDArray[np.float64], rows: NDArray[np.float64]) -> list[Counts]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -21,7 +21,7 @@ from omma.limits import Limit
 from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
-from omma.policies.base import check_is_policy, check_task
+from omma.policies.base import check_is_policy, check_learns
 from omma.rows.arrays import NO_ROWS, SparseProbabilities
 from omma.rows.batch import Batch
 from omma.rows.labels import TrueLabels
@@ -118,7 +118,8 @@ def replay(
         )
     batch = Batch.read("replay", eta, y, weights, policy.names)
     # Limits may name labels: with names known, they are about places.
-    policy = policy.for_names(batch.names)
+    if batch.names is not None:
+        policy = policy.for_names(batch.names)
     engine = _engine(policy, judged_by, batch)
     if seen is not None or audited is not None:
         check_seen("replay", seen, audited)
@@ -145,7 +146,7 @@ def replay(
     is_long = 3 * batch.m * len(places) > COPIED
     look = take_values if partly or seen is not None or is_long else None
     # Pairs of classes are counted after the replay, which then copies no counts.
-    pairs = judged_by.needs_matrix
+    pairs = judged_by.matrix is not None
     certificate = Certificate("replay", judged_by, policy.budget, batch.m) if gap else None
     with progress_bar(batch.n, policy) if progress else nullcontext() as advance:
         done = engine.replay(
@@ -212,10 +213,8 @@ def _engine(policy: Policy, judged_by: Metric, batch: Batch) -> Engine:
     if judged_by is not policy.objective:
         judged_by.check_labels(batch.m)
     engine = policy.engine(policy.init(batch.m))
-    if batch.labels is not None:
-        unknown, whole = not policy.needs_labels, policy.whole_rows(judged_by)
-        check_task("replay", batch, policy.budget, judged_by, unknown=unknown, whole=whole)
-    elif policy.needs_labels:
+    check_learns("replay", policy, batch, judged_by)
+    if batch.labels is None and policy.needs_labels:
         raise ValueError(
             f"y of replay must be given for {policy!r}: only feedback='estimates' learns "
             "without labels"
@@ -225,14 +224,11 @@ def _engine(policy: Policy, judged_by: Metric, batch: Batch) -> Engine:
 
 def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:
     n = batch.n
-    if np.ndim(checkpoints) == 0:
-        if checkpoints == 0:
-            return np.empty(0, dtype=np.int64)
-        number = check_positive_int("replay", "checkpoints", checkpoints)
+    if isinstance(checkpoints, Hashable) and np.ndim(checkpoints) == 0:
         # A look takes about as long as deciding m stored entries.
         stored = batch.eta.matrix.nnz if isinstance(batch.eta, SparseProbabilities) else n * batch.m
         affordable = max(FEWEST, PASSES * stored // batch.m)
-        return _evenly(min(number, affordable, n), n).copy()
+        return _evenly(checkpoints, min(affordable, n), n).copy()
     # Kernels go through the places once, so these must rise.
     places = np.asarray(checkpoints)
     rising = places.ndim == 1 and (np.diff(places) > 0).all()
@@ -247,9 +243,12 @@ def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:
     return places.astype(np.int64)
 
 
-@lru_cache(maxsize=16)
-def _evenly(number: int, n: int) -> NDArray[np.int64]:
-    return np.unique(np.linspace(n / number, n, number).round().astype(np.int64))
+@lru_cache(maxsize=16, typed=True)
+def _evenly(checkpoints: Any, most: int, n: int) -> NDArray[np.int64]:
+    """Evenly spaced numbers of rows, for replays of n rows; the number of them is checked once."""
+    number = min(check_positive_int("replay", "checkpoints", checkpoints, least=0), most)
+    steps = np.linspace(n / max(number, 1), n, number)
+    return np.unique(steps.round().astype(np.int64))
 
 
 def _pair_counts(

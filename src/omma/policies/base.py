@@ -273,6 +273,14 @@ def check_task(
         )
 
 
+def check_learns(owner: str, policy: Policy, batch: Batch, metric: Metric | None) -> None:
+    """Refuse labels that a policy cannot learn from, or by which a metric cannot be judged."""
+    labels = batch.labels
+    partly = labels is not None and labels.missing is not None
+    whole = policy.whole_rows(metric) if partly else None
+    check_task(owner, batch, policy.budget, metric, unknown=not policy.needs_labels, whole=whole)
+
+
 @dataclass(frozen=True, repr=False)
 class MetricPolicy(Policy):
     """A policy that maximizes a metric from labels or estimates, with a prior."""

@@ -3,7 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 from omma._types import Calibration
@@ -90,7 +90,7 @@ class OMMA(MetricPolicy):
     def needs_eta(self) -> bool:
         return self.soft or self.calibration is not None
 
-    @property
+    @cached_property
     def limits(self) -> tuple[Limit, ...]:
         return self.subject_to or ()
 
