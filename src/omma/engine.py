@@ -319,7 +319,7 @@ class Engine:
                 rows = np.arange(begin, end, dtype=np.int64) if order is None else order[begin:end]
                 audits = None
                 if audited is not None and state.unseen is not None:
-                    weights = batch.weights[rows] if len(batch.weights) else None
+                    weights = batch.row_weights[rows]
                     audits = state.unseen.audit_weights(audited[rows], weights)
                 run.advance(rows, picks[begin - start : end - start], audits)
                 if look is not None and run.done in checkpoints:

@@ -68,9 +68,8 @@ def check_array(name: str, array: Any, shape: tuple[int, ...], *, signed: bool =
         raise ValueError(f"{name} of a state must be at least 0, got {array.min():g}")
 
 
-def check_pace(pace: Any, expected: Array) -> None:
+def check_pace(pace: Array, expected: Array) -> None:
     """Refuse a pace that a stream with this half-life cannot have."""
-    check_array("pace", pace, expected.shape, signed=False)
     right = 1.0 <= pace[UNIT] < LARGEST_UNIT and pace[ERAS] == np.floor(pace[ERAS])
     if not right or pace[GROWTH] != expected[GROWTH]:
         raise ValueError(
@@ -207,12 +206,11 @@ class Unseen:
         positive = positive + (hits - tp) + self.ratios * self.cells[0]
         return np.stack((hits, predicted + missed, np.minimum(positive, truth.rows)))
 
-    def audit_weights(self, audited: Array, weights: Array | None = None) -> NDArray[np.float64]:
+    def audit_weights(self, audited: Array, weights: Array) -> NDArray[np.float64]:
         """Count further rows, and return the weight of each audit; −1 for rows without an audit.
 
         An audited row stands for 1/α rows, where α is the share of audited rows so far.
         """
-        weights = np.ones(len(audited)) if weights is None else weights
         rows = self.rows[0] + np.cumsum(weights)
         audits = self.rows[1] + np.cumsum(weights * audited)
         share = audits / np.maximum(rows, 1e-300)
