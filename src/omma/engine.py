@@ -303,8 +303,12 @@ class Engine:
         state, plan = self.state, self.plan
         if batch.labels is not None and batch.labels.missing is not None:
             state.allow_partial_labels()
+        audits = None
         if audited is not None:
             state.allow_unseen()
+            assert state.unseen is not None
+            in_order = slice(None) if order is None else order
+            audits = state.unseen.audit_weights(audited[in_order], batch.row_weights[in_order])
         # Kernels copy counts at checkpoints, unless there is a function to call instead.
         run = Run(self, owner, batch, order, checkpoints if look is None else NO_ROWS, keep=keep)
         step = batch.eta.rows_per_block
@@ -317,11 +321,8 @@ class Engine:
                 cuts.update(checkpoints[inside].tolist())
             for begin, end in pairwise(sorted(cuts)):
                 rows = np.arange(begin, end, dtype=np.int64) if order is None else order[begin:end]
-                audits = None
-                if audited is not None and state.unseen is not None:
-                    weights = batch.row_weights[rows]
-                    audits = state.unseen.audit_weights(audited[rows], weights)
-                run.advance(rows, picks[begin - start : end - start], audits)
+                here = None if audits is None else audits[begin:end]
+                run.advance(rows, picks[begin - start : end - start], here)
                 if look is not None and run.done in checkpoints:
                     begun = time.perf_counter()
                     run.put_back()
