@@ -103,6 +103,18 @@ class Plan:
             return selector_address(self.budget), self.objective
         return deciding_alone(term, self.budget != 0)
 
+    @cached_property
+    def arrays(self) -> tuple[str, ...]:
+        """The arrays with numbers of each label in a state of the plan (``omma.state.PLACES``)."""
+        used = {
+            "cells": True,
+            "labels_cells": self.soft,
+            "known_cells": self.shrinkage is not None,
+            "lifetime_cells": self.growth is not None,
+            "calibration": self.calibrated,
+        }
+        return tuple(name for name in used if used[name])
+
 
 def fixed_plan(
     slope: NDArray[np.float64],

@@ -156,13 +156,6 @@ class State:
     @classmethod
     def start(cls, plan: Plan, m: int) -> State:
         """The state of a plan for m labels before the first row."""
-        used = {
-            "cells": True,
-            "labels_cells": plan.soft,
-            "known_cells": plan.shrinkage is not None,
-            "lifetime_cells": plan.growth is not None,
-            "calibration": plan.calibrated,
-        }
         shared = prices = None
         if plan.calibrated:
             shared = UNLEARNED.copy()
@@ -172,7 +165,7 @@ class State:
             prices = Prices.start(len(plan.limits.labels), rates=has_rates)
         state = State(
             m,
-            [name for name in used if used[name]],
+            plan.arrays,
             shared=shared,
             pace=None if plan.growth is None else np.array([1.0, plan.growth, 0.0]),
             prices=prices,
@@ -202,14 +195,16 @@ class State:
         self.columns = columns
         arrays = {name: columns[PLACES[name], : self.m] for name in self.names}
         missed, unreported = arrays.get("missed", (None, None))
-
-        def count_set(name: str, place: int, missed: Array | None = None) -> CountSet | None:
-            return CountSet(arrays[name], totals[place], missed, place) if name in arrays else None
-
+        self.lifetime = self.labels = self.known = None
         # The weight of unknown labels is kept once, beside the counts of reported values.
-        self.lifetime = count_set("lifetime_cells", LIFETIME, unreported)
-        self.labels = count_set("labels_cells", TRUE, None if self.lifetime else unreported)
-        self.known = count_set("known_cells", KNOWN)
+        if "lifetime_cells" in arrays:
+            cells = arrays["lifetime_cells"]
+            self.lifetime = CountSet(cells, totals[LIFETIME], unreported, LIFETIME)
+        if "labels_cells" in arrays:
+            unknown = None if self.lifetime else unreported
+            self.labels = CountSet(arrays["labels_cells"], totals[TRUE], unknown, TRUE)
+        if "known_cells" in arrays:
+            self.known = CountSet(arrays["known_cells"], totals[KNOWN], None, KNOWN)
         self.own = CountSet(arrays["cells"], totals[OWN], None if self.labels else missed)
         self.cells, self.totals, self.missed, _ = self.own
         self.truth = self.lifetime or self.labels or self.own

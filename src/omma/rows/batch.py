@@ -25,6 +25,7 @@ from omma.rows.arrays import (
 )
 from omma.rows.frames import (
     ARRAY,
+    OURS,
     Names,
     OutputType,
     check_same_rows,
@@ -143,7 +144,8 @@ class Batch:
         table = open_table(owner, "eta", eta, names)
         # Names of labels come from the caller, else from eta, else from y.
         true = open_table(owner, "y", y, table.names)
-        check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
+        if not (isinstance(eta, OURS) and isinstance(y, OURS)):  # arrays have no index
+            check_same_rows(owner, {"eta": eta, "y": y, "weights": weights})
         y, classes = true.values, None
         if true.names is not None:
             y, classes = read_classes(owner, true, table.is_reordered)
