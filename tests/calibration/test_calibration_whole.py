@@ -36,8 +36,8 @@ def test_weights_are_repeated_rows_and_sparse_is_dense():
         (np.asarray, sparse.csr_array(y)),
     ):
         one = calibration_of(omma.Batch.of(layout(eta), truth, times.astype(float)))
-        for name, array in one.arrays().items():
-            np.testing.assert_allclose(array, many.arrays()[name], rtol=1e-6, atol=1e-6)
+        for name, array in vars(one).items():
+            np.testing.assert_allclose(array, getattr(many, name), rtol=1e-6, atol=1e-6)
 
 
 def calibrated(found, eta):
@@ -65,7 +65,7 @@ def test_it_ends_where_the_online_one_goes_and_the_latter_goes_on_from_there():
     assert online.slope == pytest.approx(whole.slope, abs=0.02)
     assert whole.rows == 20_000
     np.testing.assert_allclose(online.predict(wrong), expit(calibrated(whole, wrong)), atol=0.01)
-    later = OnlineCalibrator.from_arrays(whole.arrays())
+    later = OnlineCalibrator.from_arrays(vars(whole))
     later.update(wrong[:100], y[:100])
     assert later.slope == pytest.approx(whole.slope, abs=0.01)
 
