@@ -149,9 +149,7 @@ class Binary(LabelMetric):
 
 def mean_of(mean: str, rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean of rates along the first axis; harmonic of zeros only is zero."""
-    if mean == "rate":
-        return rates[0]  # type: ignore[no-any-return]
-    if mean == "arithmetic":
+    if mean in ("arithmetic", "rate"):  # a single rate is its own mean
         return rates.mean(axis=0)  # type: ignore[no-any-return]
     if mean == "minimum":
         return rates.min(axis=0)  # type: ignore[no-any-return]

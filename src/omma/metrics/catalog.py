@@ -32,7 +32,7 @@ from omma.metrics.names import MetricName
 from omma.metrics.target import BARE, parse_target
 from omma.state import State
 
-Kinked = Macro | Micro | Minimum | OverClasses
+Kinked = Macro | Micro | Weighted | Minimum | OverClasses
 # The columns for two classes of the paper's Table 1; traits as in ``Metric``.
 LINEAR = {"concave": True, "smooth": True, "linear": True, "linear_fractional": True}
 
@@ -275,17 +275,14 @@ def smoothed(
             "metric of smoothed must be a minimum of rates, such as 'min_recall_specificity' or "
             f"'multiclass_min_recall', got {kinked.name}"
         )
-    if isinstance(kinked, OverClasses):
-        return replace(kinked, smoothing=smoothing)
-    of_label = kinked.per_label
-    assert isinstance(of_label, Minimum)
-    if not of_label.concave:  # a ratio whose kink has no such smoothing
+    if not kinked.concave:  # a ratio whose kink has no such smoothing
         raise ValueError(
             "metric of smoothed must be a minimum of rates whose denominators do not depend on "
-            f"decisions, got {of_label.formula}"
+            f"decisions, got {kinked.formula}"
         )
-    smooth = replace(of_label, smoothing=smoothing)
-    return type(kinked)(smooth) if isinstance(kinked, Macro | Micro) else smooth
+    of_label: Any = kinked.per_label or kinked  # of classes, no label has a minimum of its own
+    smooth: Any = replace(of_label, smoothing=smoothing)
+    return type(kinked)(smooth) if isinstance(kinked, Macro | Micro | Weighted) else smooth
 
 
 def smoothed_value(metric: Metric, counts: Counts, prior: float = 0.0) -> float:
