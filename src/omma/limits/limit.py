@@ -106,7 +106,7 @@ class Limit:
     @property
     def rate(self) -> Rate:
         """Numerator and denominator; of the mean of recalls, those of one label."""
-        return rate_of(self.of) if self.needs_labels else PREDICTED
+        return rate_of(self.of)
 
     @property
     def form(self) -> NDArray[np.float64]:
@@ -232,8 +232,6 @@ def own_name(name: str) -> str:
     >>> own_name("recall_micro"), own_name("accuracy_score"), own_name("labels_per_row")
     ('micro_recall', 'micro_recall', 'labels_per_row')
     """
-    if name in STEADY_NAMES:
-        return name
     spelled = parse_target(name).name
     known = spelled in METRICS or FBETA.fullmatch(_of_one_label(spelled))
     return ALIASES.get(spelled, spelled) if known else name  # as it was written, for its error
@@ -241,6 +239,8 @@ def own_name(name: str) -> str:
 
 def rate_of(name: str) -> Rate:
     """The rate of a limit's name, of one label; refuses names that no limit can have."""
+    if name in STEADY_NAMES:
+        return PREDICTED
     plain = _of_one_label(name)
     if plain not in METRICS and not (FBETA.fullmatch(plain) and float(plain[1:]) > 0):
         known = known_limits()

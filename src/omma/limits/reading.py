@@ -153,8 +153,7 @@ def _limit(of: Any, sense: Any, bound: Any, label: Any, margin: Any) -> Limit:
         if of == "labels_per_row" or of.startswith(("micro_", "macro_")):
             raise ValueError(f"{of} is about all labels: write it without [{label}]")
     name = Limit(of, sense, 0.0, label).name
-    if of not in STEADY_NAMES:
-        rate_of(of)  # refuses unknown names, and metrics that are no rates
+    rate_of(of)  # refuses unknown names, and metrics that are no rates
     high = math.inf if of == "labels_per_row" else 1.0
     bound = check_number("a limit", f"the bound of {name}", bound, low=0.0, high=high)
     if of in STEADY_NAMES and bound == 0.0:
@@ -248,10 +247,9 @@ def _possible(limits: list[Limit], m: int) -> bool:
         (0.0, 0.0, 1.0, -1.0, 1.0),
     ]
     for limit in limits:
-        over, under = np.array(limit.rate.over), np.array(limit.rate.under)
-        if limit.of == "labels_per_row":
-            over = m * over
-        forms.append((*(-limit.sign * (over - limit.bound * under)), 0.0))
+        # Predictions are shares of cells here, and labels a row are m times as many.
+        each = (1.0, m if limit.of == "labels_per_row" else 1.0, 1.0, 1.0)
+        forms.append((*(-limit.form * each), 0.0))
     table = np.array(forms)
     result = linprog(
         [0.0, 0.0, 0.0, -1.0],
