@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from omma._validate import check_choice, shown
 from omma.counts import Counts
@@ -22,7 +23,7 @@ from omma.limits import Limit
 from omma.metrics import Metric
 from omma.policies import Policy
 from omma.policies.fixed import FixedPolicy
-from omma.rows.arrays import DenseProbabilities
+from omma.rows.arrays import DenseProbabilities, stored_in
 from omma.rows.batch import Batch
 from omma.state import State
 
@@ -264,17 +265,15 @@ def labels_follow_scores(rows: Batch) -> bool:
     if labels is None or (labels.missing is None and (labels.known is None or m > 1)):
         return False  # all are known, or whole rows are unknown, not single labels
     if isinstance(rows.eta, DenseProbabilities):
-        values = np.ravel(rows.eta.array)
         row, label = np.divmod(np.arange(rows.n * m), m)
+        probabilities = np.ravel(rows.eta.array).astype(np.float64)
+        entries = sparse.coo_array((probabilities, (row, label)), shape=(rows.n, m))
     else:  # labels of probability zero are never predicted, and left out
-        stored = rows.eta.matrix.tocoo()
-        values, (row, label) = stored.data, stored.coords
+        entries = rows.eta.matrix.tocoo()
+    values, (row, label) = entries.data, entries.coords
     known = np.ones(len(values), dtype=np.bool_) if labels.known is None else labels.known[row]
     if labels.missing is not None:
-        unknown = labels.missing.tocoo()
-        unknown_row, unknown_label = unknown.coords
-        places = unknown_row.astype(np.int64) * m + unknown_label
-        known = known & ~np.isin(row.astype(np.int64) * m + label, places)
+        known = known & ~stored_in(labels.missing, entries)
     if min(known.sum(), len(known) - known.sum()) < FEWEST_KNOWN:
         return False
     return _rank_share(values, known, label) >= RANKED or _rank_share(values, known, row) >= RANKED
