@@ -15,11 +15,11 @@ from omma.rows.arrays import DenseProbabilities, Probabilities, blocks
 def rows_short_of(rows: Probabilities, k: int) -> int:
     """How many rows have fewer than k labels of probability above zero."""
     if isinstance(rows, DenseProbabilities):
-        short = 0
-        for _, block in blocks(rows.n, rows.rows_per_block, None):
-            is_candidate = np.asarray(rows.array[block[0] : block[-1] + 1]) > 0
-            short += int(np.count_nonzero(is_candidate.sum(axis=1) < k))
-        return short
+        # A block at a time, as a flag for each probability takes much memory.
+        return sum(
+            int(np.count_nonzero((rows.array[block] > 0).sum(axis=1) < k))
+            for _, block in blocks(rows.n, rows.rows_per_block, None)
+        )
     # Zeros that are stored are no candidates either.
     candidates_before = np.concatenate(([0], np.cumsum(rows.matrix.data > 0)))
     return int(np.count_nonzero(np.diff(candidates_before[rows.matrix.indptr]) < k))

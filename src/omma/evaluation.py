@@ -108,8 +108,6 @@ def replay(
     True
     """
     check_is_policy("replay", policy)
-    if seed is not None:
-        check_seed("replay", seed)
     judged_by = policy.objective if metric is None else find_metric(metric)
     if judged_by is None:
         raise ValueError(
@@ -121,8 +119,7 @@ def replay(
     if batch.names is not None:
         policy = policy.for_names(batch.names)
     engine = _engine(policy, judged_by, batch)
-    if seen is not None or audited is not None:
-        check_seen("replay", seen, audited)
+    check_seen("replay", seen, audited)
     flags = None
     if seen is not None:
         check_policy("replay", policy, judged_by)
@@ -130,7 +127,9 @@ def replay(
             missing = "y" if batch.labels is None else "whole rows, so no gap=True"
             raise ValueError(f"seen='predicted' of replay needs {missing}")
         flags = read_audited("replay", audited, batch.n)
-    order = None if seed is None else np.random.default_rng(seed).permutation(batch.n)
+    order = None
+    if seed is not None:
+        order = np.random.default_rng(check_seed("replay", seed)).permutation(batch.n)
     places = NO_ROWS if batch.labels is None else _places(checkpoints, batch)
     # Values of limits are taken at the checkpoints, too.
     limits = tuple(limit.named(None, batch.m, "replay") for limit in policy.limits)
