@@ -114,6 +114,15 @@ def test_the_gap_takes_labels_where_there_are_any(layout):
     assert trace.gap != labels.gap
 
 
+def test_costs_are_those_of_labelled_rows_also_if_a_stretch_of_rows_has_none():
+    eta, y = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]], [0.0, np.nan, 1.0]
+    costs = omma.metrics.costs([[0, -1], [-20, 0]])
+    policy = omma.OMMA("macro_f1", k=1, feedback="estimates")
+    trace = omma.replay(policy, eta, y, metric=costs, checkpoints=[1, 2, 3])
+    assert trace.history.values.tolist() == [0.0, 0.0, -10.0]
+    assert trace.value == -10.0
+
+
 def test_a_fixed_rule_is_judged_by_rows_with_labels():
     eta, y, known = given()
     trace = omma.replay(omma.Threshold(0.3), eta, y, metric="macro_f1")

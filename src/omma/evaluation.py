@@ -254,18 +254,11 @@ def _pair_counts(
     batch: Batch, labels: TrueLabels, stretches: list[NDArray[np.int64]], predictions: Any
 ) -> Iterator[Counts]:
     """Counts of class pairs after each stretch of rows, for metrics that need them."""
-    weights, total = batch.weights, Counts.zeros(batch.m, matrix=True)
+    weights, total = batch.row_weights, Counts.zeros(batch.m, matrix=True)
     for part in stretches:
+        # Rows whose class is unknown are in no pair.
+        part = part if labels.known is None else part[labels.known[part]]
         if len(part):
-            # Rows whose class is unknown are in no pair.
-            known = labels.known_of(part)
-            part = part[known > 0] if len(known) else part
-            starts, _, ids = labels.block(part)
-            total = total + Counts.from_labels(
-                ids[starts],
-                predictions[part],
-                sample_weight=weights[part] if len(weights) else None,
-                n_labels=batch.m,
-                matrix=True,
-            )
+            pair = labels.values[part], predictions[part]
+            total += Counts.from_labels(*pair, sample_weight=weights[part], matrix=True)
         yield total

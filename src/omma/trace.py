@@ -20,7 +20,7 @@ from omma.metrics import Metric
 from omma.policies import Policy
 from omma.rows.frames import Names, open_table
 from omma.rule import Rule
-from omma.unseen import EstimatedValue, reported_value, warn_of_selection
+from omma.unseen import EstimatedValue, reported_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,8 +156,9 @@ class Trace:
             return None
         if not self.counts.n > 0:
             return math.nan
-        warn_of_selection("trace.value", self.metric, self.policy, self.state, stacklevel=4)
-        return reported_value(self.metric, self.counts, self.state)
+        return reported_value(
+            "trace.value", self.metric, self.policy, self.counts, self.state, stacklevel=4
+        )
 
     @cached_property
     def expected_value(self) -> float | None:

@@ -139,23 +139,22 @@ def needs_unseen(measure: Metric | Limit, m: int) -> bool:
     return bool(measure.value(few) != measure.value(many))
 
 
-def reported_value(metric: Metric, counts: Counts, state: Any) -> float:
-    """The value of counts, marked as an estimate if it depends on labels that nobody saw."""
+def reported_value(
+    owner: str, metric: Metric, policy: Policy, counts: Counts, state: State, stacklevel: int = 3
+) -> float:
+    """The value of counts, marked as an estimate if it depends on labels that nobody saw.
+
+    Warns where labels seem to be missing because nothing was predicted, without ``seen``.
+    """
     value = metric.value(counts)
-    unseen = state.unseen if isinstance(state, State) else None
-    if unseen is None or not needs_unseen(metric, counts.m):
-        return value
-    return EstimatedValue(value, *unseen.rows)
-
-
-def warn_of_selection(
-    owner: str, metric: Metric, policy: Policy, state: Any, stacklevel: int = 3
-) -> None:
-    """Warn where labels seem to be missing because nothing was predicted, without ``seen``."""
     # Cheap checks first: a learner may be asked for its value after each row.
-    if not isinstance(state, State) or not is_selected(state):
-        return
-    if needs_unseen(metric, state.m) and not _predicts_everything(policy, state):
+    if state.unseen is None and not is_selected(state):
+        return value
+    if not needs_unseen(metric, counts.m):
+        return value
+    if state.unseen is not None:
+        return EstimatedValue(value, *state.unseen.rows)
+    if not _predicts_everything(policy, state):
         warnings.warn(
             f"{owner}: labels are missing where nothing was predicted, so {metric.name} counts "
             "only the positives that were found and is too high; pass seen='predicted' for an "
@@ -163,40 +162,32 @@ def warn_of_selection(
             UserWarning,
             stacklevel=stacklevel,
         )
+    return value
 
 
 def is_selected(state: State) -> bool:
-    """Whether labels are known nearly only where they were predicted, without ``seen``."""
-    if state.unseen is not None:
-        return False
-    truth = state.labels or state.own
-    if float(truth.cells[PREDICTED].sum()) < FEWEST_KNOWN * state.unit:
+    """Whether labels are known nearly only where they were predicted: all these, hardly others."""
+    labels = state.labels or state.own
+    if float(labels.cells[PREDICTED].sum()) < FEWEST_KNOWN * state.unit:
         return False
     if state.known is not None:
         # Which part of the expected positives is known, of predicted entries and of others?
         known, expected = state.known.cells.sum(axis=1), state.cells.sum(axis=1)
-        return _follow_decisions(
-            known[TP], expected[TP], known[POSITIVE] - known[TP], expected[POSITIVE] - expected[TP]
-        )
-    # Decisions on rows without labels are counted if estimates are. Otherwise a row that is
-    # labelled in part says how many of its labels are unknown: most of these were not predicted.
-    truth = state.truth
-    decided = truth if state.lifetime is not None else state.own
-    missed = 0.0 if truth.missed is None else float(truth.missed.sum())
-    hits, predicted = truth.cells[PREDICTED].sum(), decided.cells[PREDICTED].sum()
-    known_others = truth.totals[N] * state.m - missed - hits
-    return _follow_decisions(hits, predicted, known_others, decided.totals[N] * state.m - predicted)
-
-
-def _follow_decisions(
-    known_predicted: float, predicted: float, known_others: float, others: float
-) -> bool:
-    """Whether nearly all predicted entries have known labels, and hardly any others."""
-    unknown = others - known_others
+        hits, predicted = known[TP], expected[TP]
+        known_others, others = known[POSITIVE] - hits, expected[POSITIVE] - predicted
+    else:
+        # Decisions on rows without labels are counted if estimates are. Otherwise a row that is
+        # labelled in part says how many of its labels are unknown: most were not predicted.
+        truth = state.truth
+        decided = truth if state.lifetime is not None else state.own
+        missed = 0.0 if truth.missed is None else float(truth.missed.sum())
+        hits, predicted = truth.cells[PREDICTED].sum(), decided.cells[PREDICTED].sum()
+        known_others = truth.totals[N] * state.m - missed - hits
+        others = decided.totals[N] * state.m - predicted
     return bool(
-        known_predicted >= KNOWN_IF_PREDICTED * predicted
+        hits >= KNOWN_IF_PREDICTED * predicted
         and known_others <= KNOWN_IF_NOT * others
-        and unknown >= LEAST_UNKNOWN * (predicted + others)
+        and others - known_others >= LEAST_UNKNOWN * (predicted + others)
     )
 
 

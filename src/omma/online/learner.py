@@ -68,7 +68,6 @@ from omma.unseen import (
     check_seen,
     read_audited,
     reported_value,
-    warn_of_selection,
 )
 
 CANDIDATE_CHECKS = 1000  # calls of predict that are looked at for want of candidates
@@ -374,8 +373,7 @@ class OnlineClassifier:
         counts = self.counts
         if not counts.n > 0:
             return None
-        warn_of_selection("learner.value", self.metric, self.policy, self._state)
-        return reported_value(self.metric, counts, self._state)
+        return reported_value("learner.value", self.metric, self.policy, counts, self._state)
 
     @property
     def expected_value(self) -> float | None:
