@@ -215,6 +215,7 @@ def test_repr_is_short_and_shows_the_counts():
         (np.array(["a", "b"], dtype=object), [0, 1], "pass class ids from 0"),
         ([None, 1], [0, 1], "y_true must be numbers"),
         (np.zeros((0, 2)), np.zeros((0, 2)), "at least one row"),
+        (np.zeros((2, 0)), np.zeros((2, 0)), "at least one row and label"),
     ],
 )
 def test_what_is_no_label_is_refused(true, predicted, message):

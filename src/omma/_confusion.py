@@ -29,7 +29,7 @@ def confusion_of(
     matrix: bool,
     whole: str = "",
 ) -> tuple[Any, ...]:
-    """The arguments of ``Counts``: tp, predicted, positive, rows, and pairs of classes or None.
+    """Cells (tp, predicted, positive) of shape (3, m), rows, and pairs of classes or None.
 
     Where ``whole`` is not empty, a row must have all of its labels or none; ``whole`` says why.
     """
@@ -60,7 +60,7 @@ def confusion_of(
     pairs = (true.T @ weighted).toarray() if matrix else None
     if missing is not None:  # as if each label were known in all rows
         cells = in_proportion(cells, rows, weight @ missing)
-    return *cells, rows, pairs
+    return cells, rows, pairs
 
 
 def _indicators(y_true: Any, y_pred: Any, n_labels: int | None) -> tuple[Any, Any, Any]:
@@ -80,8 +80,10 @@ def _indicators(y_true: Any, y_pred: Any, n_labels: int | None) -> tuple[Any, An
             "y_true and y_pred must have one shape, got "
             f"{true.shape} and {predicted.shape} (rows, labels)"
         )
-    if true.shape[0] == 0:
-        raise ValueError("y_true and y_pred must have at least one row, got none")
+    if not all(true.shape):
+        raise ValueError(
+            f"y_true and y_pred must have at least one row and label, got shape {true.shape}"
+        )
     true, missing = split_missing(true)
     outside = true.data[~((true.data >= 0) & (true.data <= 1))]
     if len(outside):

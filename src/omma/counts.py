@@ -81,7 +81,7 @@ class Counts:
 
     @classmethod
     def _unchecked(cls, cells: Cells, n: float, matrix: Any = None) -> Counts:
-        """Counts from sums and differences, which may be negative."""
+        """Counts of sound numbers, and differences, which may be negative."""
         counts = cls.__new__(cls)  # no checks: they would refuse differences, and cost a copy
         counts.cells, counts.n, counts.matrix = cells, n, matrix
         return counts
@@ -132,7 +132,7 @@ class Counts:
         """
         rows = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight}
         check_same_rows("Counts.from_labels", rows)
-        return cls(*confusion_of(y_true, y_pred, sample_weight, n_labels, matrix=matrix))
+        return cls._unchecked(*confusion_of(y_true, y_pred, sample_weight, n_labels, matrix=matrix))
 
     @classmethod
     def from_confusion(cls, matrix: ArrayLike) -> Counts:
@@ -210,7 +210,7 @@ class Counts:
         )
         has_matrix, whole = self.matrix is not None, "to be added to others"
         cells = confusion_of(y_true, y_pred, [weight], self.m, matrix=has_matrix, whole=whole)
-        row = Counts(*cells)
+        row = self._unchecked(*cells)
         if row.m != self.m:
             raise ValueError(f"a row of Counts.add must have {self.m} labels, got {row.m}")
         self.cells += row.cells
@@ -288,8 +288,7 @@ def estimates_of(state: State) -> Counts | None:
     """The counts of probabilities in a state; None where decisions look at true labels."""
     if state.labels is None:
         return None
-    tp, predicted, positive = state.cells
-    return Counts(tp, predicted, positive, state.own.rows)
+    return Counts._unchecked(state.cells.copy(), state.own.rows)
 
 
 def state_of(counts: Counts) -> State:

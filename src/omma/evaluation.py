@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -223,11 +223,12 @@ def _engine(policy: Policy, judged_by: Metric, batch: Batch) -> Engine:
 
 def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:
     n = batch.n
-    if isinstance(checkpoints, Hashable) and np.ndim(checkpoints) == 0:
+    if np.ndim(checkpoints) == 0:
+        number = check_positive_int("replay", "checkpoints", checkpoints, least=0)
         # A look takes about as long as deciding m stored entries.
         stored = batch.eta.matrix.nnz if isinstance(batch.eta, SparseProbabilities) else n * batch.m
-        affordable = max(FEWEST, PASSES * stored // batch.m)
-        return _evenly(checkpoints, min(affordable, n), n).copy()
+        number = min(number, n, max(FEWEST, PASSES * stored // batch.m))
+        return np.unique(np.linspace(n / max(number, 1), n, number).round().astype(np.int64))
     # Kernels go through the places once, so these must rise.
     places = np.asarray(checkpoints)
     rising = places.ndim == 1 and (np.diff(places) > 0).all()
@@ -240,14 +241,6 @@ def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:
             f"checkpoints of replay must be at most {n}, the number of rows, got {places[-1]}"
         )
     return places.astype(np.int64)
-
-
-@lru_cache(maxsize=16, typed=True)
-def _evenly(checkpoints: Any, most: int, n: int) -> NDArray[np.int64]:
-    """Evenly spaced numbers of rows, for replays of n rows; the number of them is checked once."""
-    number = min(check_positive_int("replay", "checkpoints", checkpoints, least=0), most)
-    steps = np.linspace(n / max(number, 1), n, number)
-    return np.unique(steps.round().astype(np.int64))
 
 
 def _pair_counts(

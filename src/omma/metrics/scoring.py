@@ -56,7 +56,7 @@ def score_of(
     # One class a row is known or it is not: no row may be labelled in part.
     whole = f"for {metric.name}, which is about one class a row" if metric.multiclass else ""
     cells = confusion_of(*pair, sample_weight, width, matrix=metric.needs_matrix, whole=whole)
-    return value_with(metric, Counts(*cells), float(zero_division))
+    return value_with(metric, Counts._unchecked(*cells), float(zero_division))
 
 
 def _as_vectors(y_true: Any, y_pred: Any) -> tuple[Any, Any]:

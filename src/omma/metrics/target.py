@@ -96,8 +96,6 @@ def _own_name(spelled: str) -> str:
     """The name as omma spells it; refuses names that people try and no decision can maximize."""
     from omma.metrics.catalog import NAMES  # the catalogue reads names with this file
 
-    if spelled in NAMES:
-        return spelled
     # "Macro-F1" and "macro f1" are macro_f1.
     name = re.sub(r"[\s\-]+", "_", spelled.lower())
     name = FUNCTIONS.get(name, name)
