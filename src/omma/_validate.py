@@ -5,6 +5,7 @@ The rows of large arrays are checked where they are read.
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Iterable
 from importlib import import_module
 from numbers import Integral, Real
@@ -35,12 +36,7 @@ def repeated(values: Iterable[Any]) -> Any:
     >>> repeated("abcb"), repeated("abc")
     ('b', None)
     """
-    seen = set()
-    for value in values:
-        if value in seen:
-            return value
-        seen.add(value)
-    return None
+    return next((value for value, count in Counter(values).items() if count > 1), None)
 
 
 def require(package: str, who: str, how: str, name: str | None = None) -> Any:

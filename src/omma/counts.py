@@ -14,13 +14,13 @@ from scipy import sparse
 
 from omma._confusion import confusion_of
 from omma._html import html_table, number
-from omma._validate import check_number, check_positive_int, shown
+from omma._validate import check_number, check_positive_int
 from omma.kernels.layout import POSITIVE, PREDICTED, TP, N
+from omma.rows.arrays import read_numbers
 from omma.rows.frames import check_same_rows, open_table
 from omma.state import State
 
 Vector = NDArray[np.float64]
-Cells = NDArray[np.float64]  # of shape (3, m)
 CELLS: tuple[str, ...] = ("tp", "predicted", "positive")  # in the order of a state's cells
 ROUNDING = 1e-9  # of all rows: sums in another order differ by less
 
@@ -66,7 +66,7 @@ class Counts:
         self.n = check_number("Counts", "n", n, low=-ROUNDING)
         slack = ROUNDING * max(1.0, self.n)
         cells = [
-            _counted(f"{name} of Counts", values, slack, ndim=1)
+            _counted("Counts", name, values, slack, ndim=1)
             for name, values in zip(CELLS, (tp, predicted, positive), strict=True)
         ]
         if len({len(counts) for counts in cells}) > 1:
@@ -77,10 +77,10 @@ class Counts:
         self.cells = np.stack(cells)  # shape (3, m), as those of a state
         self.matrix = None
         if matrix is not None:
-            self.matrix = _counted("matrix of Counts", matrix, slack, ndim=2, m=self.m)
+            self.matrix = _counted("Counts", "matrix", matrix, slack, ndim=2, m=self.m).copy()
 
     @classmethod
-    def _unchecked(cls, cells: Cells, n: float, matrix: Any = None) -> Counts:
+    def _unchecked(cls, cells: Vector, n: float, matrix: Any = None) -> Counts:
         """Counts of sound numbers, and differences, which may be negative."""
         counts = cls.__new__(cls)  # no checks: they would refuse differences, and cost a copy
         counts.cells, counts.n, counts.matrix = cells, n, matrix
@@ -141,8 +141,7 @@ class Counts:
         >>> Counts.from_confusion([[5, 1], [2, 4]])
         Counts(n=12, tp=[5. 4.], predicted=[7. 5.], positive=[6. 6.])
         """
-        values = open_table("Counts.from_confusion", "matrix", matrix).values
-        pairs = _counted("matrix of Counts.from_confusion", values, ROUNDING, ndim=2)
+        pairs = _counted("Counts.from_confusion", "matrix", matrix, ROUNDING, ndim=2)
         return cls(np.diag(pairs), pairs.sum(axis=0), pairs.sum(axis=1), float(pairs.sum()), pairs)
 
     @property
@@ -323,13 +322,10 @@ def add_counts(counted: Any, counts: Counts, unit: float = 1.0) -> None:
 
 
 def _counted(
-    name: str, values: ArrayLike, slack: float, *, ndim: int, m: int | None = None
-) -> NDArray[np.float64]:
+    owner: str, parameter: str, values: Any, slack: float, *, ndim: int, m: int | None = None
+) -> Vector:
     """A vector of counts, or a square matrix of them (of side ``m``, if given)."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:  # text, or rows of several lengths
-        raise TypeError(f"{name} must be numbers, got {shown(values)}") from error
+    array, name = read_numbers(owner, parameter, values), f"{parameter} of {owner}"
     # Rounding may leave a count that should be zero a little below it.
     wrong = array[~((array >= -slack) & (array < np.inf))]  # NaN is neither
     if wrong.size:

@@ -221,15 +221,14 @@ def curve(
 def _has_common_threshold(metric: Metric) -> bool:
     """Whether all labels share one threshold; refuses metrics that have no thresholds."""
     parts = [part for _, part in metric.parts]
-    kinds = {type(part) if isinstance(part, Macro | Micro) else LabelMetric for part in parts}
-    have_thresholds = all(isinstance(part, LabelMetric | Macro | Micro) for part in parts)
-    if not have_thresholds or len(kinds) > 1:
-        raise ValueError(
-            "metric of curve must be one of one label, a macro_ or a micro_ metric, or a sum of "
-            f"one kind of them, got {metric.name}"
-            + (": one class a row has no thresholds" if metric.multiclass else "")
-        )
-    return Micro in kinds
+    for kind in (LabelMetric, Macro, Micro):
+        if all(isinstance(part, kind) for part in parts):
+            return kind is Micro
+    raise ValueError(
+        "metric of curve must be one of one label, a macro_ or a micro_ metric, or a sum of one "
+        f"kind of them, got {metric.name}"
+        + (": one class a row has no thresholds" if metric.multiclass else "")
+    )
 
 
 def _place(sample: Batch, label: Any) -> int:

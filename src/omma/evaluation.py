@@ -22,7 +22,7 @@ from omma.metrics import Metric, metric as find_metric
 from omma.metrics.names import MetricName
 from omma.policies import Policy
 from omma.policies.base import check_is_policy, check_learns
-from omma.rows.arrays import NO_ROWS, SparseProbabilities
+from omma.rows.arrays import NO_ROWS, SparseProbabilities, blocks
 from omma.rows.batch import Batch
 from omma.rows.labels import TrueLabels
 from omma.trace import History, Trace, values_at
@@ -194,10 +194,9 @@ def _certified(
 ) -> tuple[Gap | None, ...]:
     """Run a certificate over stretches of rows; the gap after each of them, without a value."""
     gaps = []
-    step = batch.eta.rows_per_block
     for rows in stretches:
-        for begin in range(0, len(rows), step):
-            certificate.replay(batch, rows[begin : begin + step])
+        for _, block in blocks(len(rows), batch.eta.rows_per_block, rows):
+            certificate.replay(batch, block)
         gaps.append(certificate.gap(None))
     return tuple(gaps)
 

@@ -101,12 +101,16 @@ class Rule:
                 f"a matrix of Rule needs a budget k and the shape ({m}, {m}), got k={k} and shape "
                 f"{matrix.shape}"
             )
-        names = read_names("Rule", self.names, m)
-        calibration = _read_calibration(self.calibration, m)
-        fields = (slope, offset, k, matrix, names, at_most, calibration)
-        # Frozen for users; these are the checked values of the same fields, in their order.
-        for field, value in zip(dataclasses.fields(self), fields, strict=True):
-            object.__setattr__(self, field.name, value)
+        # A frozen dataclass has no other way to replace what was passed by what was read of it.
+        self.__dict__.update(
+            slope=slope,
+            offset=offset,
+            k=k,
+            matrix=matrix,
+            names=read_names("Rule", self.names, m),
+            at_most=at_most,
+            calibration=_read_calibration(self.calibration, m),
+        )
 
     @property
     def m(self) -> int:
@@ -226,8 +230,7 @@ class Rule:
             raise ValueError(f"eta of Rule.predict must have {self.m} labels, got {rows.m}")
         decisions = self._decide_few(rows)
         if decisions is None:
-            plan = self.plan
-            engine = Engine.start(plan, self.m)
+            engine = Engine.start(self.plan, self.m)
             decisions = engine.replay("Rule.predict", Batch(rows)).predictions
         return table.restore_type(decisions[0] if is_row else decisions)
 
@@ -295,8 +298,7 @@ class Rule:
         if missing:
             raise ValueError(f"text of Rule.from_json must have {', '.join(missing)}")
         # Fields are called as in the JSON, and the class checks them.
-        names = [field.name for field in dataclasses.fields(cls)]
-        fields: dict[str, Any] = {name: content.get(name) for name in names}
+        fields: Any = {field.name: content.get(field.name) for field in dataclasses.fields(cls)}
         return cls(**fields)
 
     # Exports: each target is a file of ``omma.export``, imported when it is used

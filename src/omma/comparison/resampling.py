@@ -262,12 +262,8 @@ def structure(metric: Metric) -> tuple[tuple[Rate, ...], str, str]:
 
 def _fraction(rate: Rate, cells: Cells) -> list[Array]:
     """Numerator and denominator of a rate, over the rows in which each label is known."""
-    known = cells.known
-    sums = [
-        sum(factor * cell for factor, cell in zip(form, known, strict=True) if factor)
-        for form in (rate.over, rate.under)
-    ]
-    return [np.maximum(cell, 0.0) for cell in sums]  # a difference may be below zero by a rounding
+    # A difference may be below zero by a rounding.
+    return [np.maximum(part, 0.0) for part in rate.sums(*cells.known)]
 
 
 def _level(rate: Rate, whole: Cells) -> Array:

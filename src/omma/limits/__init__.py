@@ -6,7 +6,7 @@ their linear form; so is the mean of recalls over labels, whose denominators no 
 """
 
 from omma.limits.compiled import limited, price_unit
-from omma.limits.limit import Limit, known_limits
+from omma.limits.limit import Limit
 from omma.limits.reading import (
     at_least,
     at_most,
@@ -24,7 +24,6 @@ __all__ = [
     "at_most",
     "check_limits",
     "check_per_row",
-    "known_limits",
     "limit_statuses",
     "limited",
     "price_unit",

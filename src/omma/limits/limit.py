@@ -45,6 +45,9 @@ OF_ALL_LABELS = {  # to bound in place of a rate of one label
     "accuracy": "micro_accuracy, or multiclass_accuracy for one class a row",
     "predicted_rate": "labels_per_row",
 }
+# The rates of one label, and all names that limits have, without those of single labels.
+RATES = [name for name in METRICS if getattr(find_metric(name), "rate", None) is not None]
+KNOWN = (*(f"micro_{rate}" for rate in RATES), *RATES, "macro_recall", *STEADY_NAMES, *ALIASES)
 FBETA = re.compile(r"f(\d+(?:\.\d+)?)")
 
 
@@ -112,8 +115,7 @@ class Limit:
     def form(self) -> NDArray[np.float64]:
         """The linear form over (tp, predicted, positive, n) that is at least 0 where it holds."""
         over, under = np.array(self.rate.over), np.array(self.rate.under)
-        form: NDArray[np.float64] = self.sign * (over - self.bound * under)
-        return form
+        return np.asarray(self.sign * (over - self.bound * under))
 
     def variance_at(self, value: float) -> float:
         """The variance of one draw: Poisson for labels a row, Bernoulli for all else."""
@@ -175,8 +177,7 @@ class Limit:
         """
         if self.of == "macro_recall":  # each of its recalls has draws of its own
             return math.nan
-        under = np.array(self.rate.under, dtype=float)
-        return float(under @ np.array(self.cells(counts), dtype=float))
+        return float(np.dot(self.rate.under, self.cells(counts)))
 
     def tighter(self, counts: Counts) -> float:
         """By how much the margin tightens the bound: standard errors of a value at the bound."""
@@ -243,8 +244,7 @@ def rate_of(name: str) -> Rate:
         return PREDICTED
     plain = _of_one_label(name)
     if plain not in METRICS and not (FBETA.fullmatch(plain) and float(plain[1:]) > 0):
-        known = known_limits()
-        hint = nearest(name.lower(), known) or f"; there are {', '.join(known)}"
+        hint = nearest(name.lower(), KNOWN) or f"; there are {', '.join(KNOWN)}"
         if plain.lower() in ELSEWHERE:
             hint = f", which is {ELSEWHERE[plain.lower()]} here"
         raise ValueError(f"unknown limit {name!r}{hint}")
@@ -266,10 +266,3 @@ def rate_of(name: str) -> Rate:
 
 def _of_one_label(name: str) -> str:
     return name.removeprefix("macro_" if name.startswith("macro_") else "micro_")
-
-
-def known_limits() -> tuple[str, ...]:
-    """The names that limits have, without those of single labels."""
-    rates = [name for name in METRICS if getattr(find_metric(name), "rate", None) is not None]
-    micro = (f"micro_{rate}" for rate in rates)
-    return (*micro, *rates, "macro_recall", *STEADY_NAMES, *ALIASES)

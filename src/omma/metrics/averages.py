@@ -51,8 +51,8 @@ class OverLabels(Metric):
     def of_labels(self, counts: Counts, zero_division: float = 0.0) -> NDArray[np.float64]:
         """The metric of each label, before averaging."""
         self.check_counts(counts)
-        cells = (counts.tp, counts.predicted, counts.positive, counts.n)
-        return self.of.of_cells(*cells, zero_division)
+        tp, predicted, positive = counts.cells
+        return self.of.of_cells(tp, predicted, positive, counts.n, zero_division)
 
     def to_json(self) -> Any:
         return {self.average: self.of.to_json()}

@@ -66,14 +66,13 @@ class Metric(ABC):
 
     def _set(self, **traits: Any) -> None:
         """Set traits of a frozen metric, in its ``__post_init__``."""
-        for name, value in traits.items():
-            object.__setattr__(self, name, value)
+        self.__dict__.update(traits)
 
     def value(self, counts: Counts, zero_division: float = 0.0) -> float:
         """The metric of some counts; a rate of 0/0 is ``zero_division``."""
         self.check_counts(counts)
-        cells = (counts.tp, counts.predicted, counts.positive)
-        return float(self.values(*cells, np.asarray(counts.n), zero_division))
+        tp, predicted, positive = counts.cells
+        return float(self.values(tp, predicted, positive, np.asarray(counts.n), zero_division))
 
     @abstractmethod
     def values(

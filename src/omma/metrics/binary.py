@@ -44,12 +44,17 @@ class Rate:
     over: Form
     under: Form
 
+    def sums(self, *cells: Any) -> list[Any]:
+        """Numerator and denominator at cells (tp, predicted, positive, n)."""
+        # Arrays whose coefficient is zero, which most are, need not be added.
+        return [
+            sum(factor * cell for factor, cell in zip(form, cells, strict=True) if factor)
+            for form in (self.over, self.under)
+        ]
+
     def of(self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float) -> Any:
         """Its value; 0/0 is ``zero_division``."""
-        over, under = (
-            by_tp * tp + by_predicted * predicted + by_positive * positive + by_n * n
-            for by_tp, by_predicted, by_positive, by_n in (self.over, self.under)
-        )
+        over, under = self.sums(tp, predicted, positive, n)
         return divide(over, under, zero_division)
 
     @cached_property

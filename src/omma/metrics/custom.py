@@ -173,19 +173,21 @@ def _compiled_partials(psi: Psi, gradient: Gradient | None) -> Partials:
     # Imported by those who have a metric of their own: dual numbers take a while.
     from omma.kernels.custom import compile_function, partials_from, partials_of
 
-    written, differentiated, parameter = psi, partials_of, "psi"
-    way_out = (
-        "pass gradient=, a function of (tp, fp, fn, tn) that returns the four derivatives and uses "
-        "only arithmetic"
-    )
-    if gradient is not None:
-        written, differentiated, parameter = gradient, partials_from, "gradient"
-        way_out = "write it as a plain function with arithmetic on its four numbers only"
+    written = psi if gradient is None else gradient
+    # Calling it once compiles it: most errors of a user's function come up here.
     try:
-        partials = differentiated(compile_function(getattr(written, "py_func", written)))
-        # Calling it once compiles it: most errors of a user's function come up here.
+        function = compile_function(getattr(written, "py_func", written))
+        partials = partials_of(function) if gradient is None else partials_from(function)
         partials(*POINTS[0], 1.0)
     except CANNOT_COMPILE as error:
+        parameter, way_out = (
+            "psi",
+            "pass gradient=, a function of (tp, fp, fn, tn) that returns the four derivatives "
+            "and uses only arithmetic",
+        )
+        if gradient is not None:
+            parameter = "gradient"
+            way_out = "write it as a plain function with arithmetic on its four numbers only"
         raise ValueError(
             f"{parameter} of custom must compile, and {_name_of(written)} does not: "
             f"{_reason(error)}; {way_out}"

@@ -128,9 +128,7 @@ def value_with(metric: Metric, counts: Counts, zero_division: float) -> float:
     if single_class:
         # Every mean of recalls is the recall of the class. Metrics over classes need two: the
         # other one never occurs.
-        cells = (counts.tp, counts.predicted, counts.positive)
-        tp, predicted, positive = (np.append(cell, 0.0) for cell in cells)
-        counts = Counts(tp, predicted, positive, counts.n)
+        counts = Counts._unchecked(np.pad(counts.cells, ((0, 0), (0, 1))), counts.n)
     value = value_skipping(metric, counts)
     return zero_division if math.isnan(value) else value
 
