@@ -161,8 +161,7 @@ class WorkerPart:
         policy, state = self._policy, self._start
         batch = Batch.of(eta, y, known=known)
         if self._turn is not None:  # a price follows every row
-            owner = f"a batch of {type(policy).__name__}"
-            run = policy.engine(self._turn).replay(owner, batch)
+            run = policy.engine(self._turn).replay(f"a batch of {type(policy).__name__}", batch)
             self.delta = self._turn - state
             return run.predictions
         labels = batch.labels

@@ -142,17 +142,14 @@ def frontier(
         loosest = 0.0 if np.isnan(start) else start  # NaN: a rate of 0/0, nothing was predicted
         strictest = loosest / POINTS if from_above else loosest + HARDEST * (1.0 - loosest)
         bounds = np.linspace(loosest, strictest, POINTS)
-    values, reached = [], []
-    for bound in bounds:
-        counts = counts_under(replace(bounded(limit, float(bound)), index=named.index))
-        values.append(objective.value(counts))
-        reached.append(named.value(counts))
+    limits = [replace(bounded(limit, float(bound)), index=named.index) for bound in bounds]
+    by_bound = [counts_under(subject_to) for subject_to in limits]
     return Frontier(
         objective,
-        replace(named, bound=float(bounds[-1])),
+        limits[-1],
         bounds,
-        np.array(values),
-        np.array(reached),
+        np.array([objective.value(counts) for counts in by_bound]),
+        np.array([named.value(counts) for counts in by_bound]),
         (start, objective.value(free)),
         (EXACT if free.m == 1 else TUNED) if is_tuned else ONLINE,
     )

@@ -161,6 +161,8 @@ def test_what_it_says_of_itself():
     assert not minimum("precision", "recall").concave
     assert smoothed(smoothed("min_recall_specificity", 1.0)) == smoothed("min_recall_specificity")
     assert smoothed("multiclass_min_recall").name == "smoothed_multiclass_min_recall"
+    weighted = omma.metrics.Weighted(minimum("recall", "specificity"))
+    assert smoothed(weighted).name == "weighted_smoothed_min_recall_specificity"
 
 
 POLICIES = {

@@ -220,8 +220,9 @@ class Metric(ABC):
         # Imported here, as it imports every kind of metric.
         from omma.metrics.scoring import score_of
 
-        options = (labels, n_labels, pos_label, zero_division)
-        return score_of(self, y_true, y_pred, sample_weight, *options)
+        return score_of(
+            self, y_true, y_pred, sample_weight, labels, n_labels, pos_label, zero_division
+        )
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """The metric of an estimator's decisions: a metric can be passed as ``scoring=``.
