@@ -19,10 +19,10 @@ from omma.metrics import Metric, Weighted, smoothed
 from omma.metrics.averages import is_minimum
 from omma.plan import fixed_plan
 from omma.policies.omma import OMMA
-from omma.rows.arrays import DenseProbabilities, Rows, SparseProbabilities, csr
+from omma.rows.arrays import Rows, csr
 from omma.rows.batch import Batch
 from omma.rows.labels import TrueLabels
-from omma.rows.row import Row
+from omma.rows.row import Row, probabilities_of_row
 from omma.state import Shapes
 
 FIRST = 16  # rows before the first tangent
@@ -89,20 +89,12 @@ class Certificate:
 
     def step(self, row: Row, true: Any, weight: float) -> None:
         """Add one row, with the ids of its labels, or None where they are unknown."""
-        m = self.state.m
-
-        def matrix(ids: NDArray[Any], values: NDArray[Any]) -> Any:
-            return csr((values, ids, np.array([0, len(ids)])), (1, m))
-
-        eta: Any
-        if isinstance(row, tuple):
-            eta = SparseProbabilities(matrix(*row))
-        else:
-            eta = DenseProbabilities(row[np.newaxis])
-        labels = None
+        m, labels = self.state.m, None
         if true is not None:
-            labels = TrueLabels("gap", matrix(true, np.ones(len(true))), m)
-        self.replay(Batch(eta, labels, np.array([weight])), np.zeros(1, dtype=np.int64))
+            present = csr((np.ones(len(true)), true, np.array([0, len(true)])), (1, m))
+            labels = TrueLabels("gap", present, m)
+        batch = Batch(probabilities_of_row(row, m), labels, np.array([weight]))
+        self.replay(batch, np.zeros(1, dtype=np.int64))
 
     def _certify(self, part: Batch) -> None:
         """Add the values of rows, each decided by the tangent."""

@@ -28,7 +28,7 @@ from omma.policies.fixed import FixedPolicy
 from omma.rows.arrays import Probabilities, Rows, SparseProbabilities, blocks, read_probabilities
 from omma.rows.batch import Batch
 from omma.rows.frames import Names
-from omma.rows.row import PartlyKnown, Row
+from omma.rows.row import PartlyKnown, Row, probabilities_of_row
 from omma.rule import Rule
 from omma.state import State
 from omma.state_parts import check_array
@@ -43,18 +43,6 @@ def fingerprints(eta: Probabilities, order: Rows | None = None) -> Vector:
     with np.errstate(over="ignore"):  # hashes wrap around, and plain Python would warn of it
         for start, rows in blocks(eta.n, eta.rows_per_block, order):
             kernel(*eta.block(rows), prints[start : start + len(rows)])
-    return prints
-
-
-def fingerprint(eta: Row) -> Vector:
-    """The fingerprint of one row, as an array."""
-    prints, first = np.empty(1), np.zeros(1, dtype=np.int64)
-    with np.errstate(over="ignore"):
-        if isinstance(eta, tuple):
-            ends = np.array([len(eta[0])], dtype=np.int64)
-            fingerprints_sparse(*eta, first, ends, prints)
-        else:
-            fingerprints_dense(eta[np.newaxis], first, prints)
     return prints
 
 
@@ -148,7 +136,8 @@ class MixtureEngine(Engine):
     def decide(self, eta: Row, pick: int = 0, spec: Spec | None = None) -> NDArray[Any]:
         # Another thread may have changed the mixture since this engine was made.
         rules, _ = self.policy.mixture_of(self.state)
-        pick = int(self.policy.picks(self.state, fingerprint(eta))[0])
+        prints = fingerprints(probabilities_of_row(eta, self.m))
+        pick = int(self.policy.picks(self.state, prints)[0])
         spec = self.spec._replace(objective=FixedRules(rules))
         return super().decide(eta, min(pick, len(rules) - 1), spec)
 

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from omma._validate import shown
-from omma.rows.arrays import meaning, plain_array, read_probabilities, unflagged
+from omma.rows.arrays import (
+    DenseProbabilities,
+    Probabilities,
+    SparseProbabilities,
+    csr,
+    meaning,
+    plain_array,
+    read_probabilities,
+    unflagged,
+)
 from omma.rows.labels import TrueLabels, read_labels
 
 SparseRow = tuple[NDArray[np.int32], NDArray[np.float64]]
@@ -57,6 +66,14 @@ def one_row(owner: str, eta: Any, m: int) -> Row:
     if row is None:
         raise ValueError(f"eta of {owner} must be one row of {m} labels, got {np.shape(eta)}")
     return row
+
+
+def probabilities_of_row(row: Row, m: int) -> Probabilities:
+    """A row as a sequence of one row, for code that reads sequences."""
+    if isinstance(row, tuple):
+        ids, values = row
+        return SparseProbabilities(csr((values, ids, np.array([0, len(ids)])), (1, m)))
+    return DenseProbabilities(row[np.newaxis])
 
 
 def probability_rows(owner: str, eta: Any, is_sparse: bool, m: int) -> list[Row]:
