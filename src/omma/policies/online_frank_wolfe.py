@@ -253,20 +253,17 @@ class RowHistory:
         while limit is not None and len(self.rows) > limit:
             self.rows.popleft()
 
-    def matrices(self) -> tuple[Any, Any, NDArray[np.float64]]:
-        """Probabilities and true labels as CSR matrices, and the weights."""
-        shape = (len(self.rows), self.m)
-        ids, values, true, weights = zip(*self.rows, strict=True) if self.rows else ((),) * 4
-        ends, true_ends = (np.cumsum([0, *map(len, lists)]) for lists in (ids, true))
-        indices, true_indices = (np.concatenate([NO_IDS, *lists]) for lists in (ids, true))
-        eta = csr((np.concatenate([NO_NUMBERS, *values]), indices, ends), shape)
-        ones = np.ones(len(true_indices), dtype=np.int8)
-        return eta, csr((ones, true_indices, true_ends), shape), np.array(weights, dtype=np.float64)
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All rows as plain arrays, for a file."""
-        eta, true, weights = self.matrices()
-        lists = (eta.data, eta.indices, eta.indptr, true.indices, true.indptr, weights)
+        ids, values, true, weights = zip(*self.rows, strict=True) if self.rows else ((),) * 4
+        lists = (
+            np.concatenate([NO_NUMBERS, *values]),
+            np.concatenate([NO_IDS, *ids]),
+            np.cumsum([0, *map(len, ids)]),
+            np.concatenate([NO_IDS, *true]),
+            np.cumsum([0, *map(len, true)]),
+            np.array(weights, dtype=np.float64),
+        )
         return dict(zip(KEPT, lists, strict=True))
 
     @classmethod
@@ -288,6 +285,8 @@ class RowHistory:
 
     def batch(self) -> Batch:
         """All rows, for a run."""
-        eta, true, weights = self.matrices()
-        labels = TrueLabels("OnlineFrankWolfe", true, self.m)
-        return Batch(SparseProbabilities(eta), labels, weights)
+        values, ids, ends, true, true_ends, weights = self.arrays().values()
+        shape = (len(weights), self.m)
+        present = csr((np.ones(len(true), dtype=np.int8), true, true_ends), shape)
+        labels = TrueLabels("OnlineFrankWolfe", present, self.m)
+        return Batch(SparseProbabilities(csr((values, ids, ends), shape)), labels, weights)
