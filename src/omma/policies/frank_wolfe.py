@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
-from omma.counts import Counts, state_of
+from omma.counts import Counts
 from omma.engine import Engine
 from omma.kernels.layout import EPSILON, PREDICTED, TOTALS, TP, N
 from omma.kernels.objectives import with_epsilon
@@ -221,20 +221,11 @@ class _Options(OMMA):
 
 
 class Atom(NamedTuple):
-    """A rule of a mixture: its slope and offset, (2, m), and its share.
-
-    ``cells``, (3, m), is what the rule counts in rows of the weight n.
-    """
+    """A rule of a mixture: its slope and offset, (2, m), its share, and its counts."""
 
     weights: Vector
     share: float
-    cells: Vector
-    n: float
-
-    @property
-    def counts(self) -> Counts:
-        """The counts of the rule."""
-        return counts_at(self.cells, self.n)
+    counts: Counts
 
 
 CountRule = Callable[[Vector], Atom]
@@ -261,7 +252,7 @@ def rule_counter(
         state = engine.state
         # Counts of several rules are compared, so they must be of the same number of rows.
         cells = state.cells if state.own.missed is None else state.own.in_proportion
-        return Atom(weights, 1.0, cells, float(state.totals[N]))
+        return Atom(weights, 1.0, counts_at(cells, float(state.totals[N])))
 
     return count
 
@@ -320,7 +311,7 @@ def maximize(
     metric, prior = policy.objective, float(policy.prior)
     term = kernel.for_values(with_epsilon(metric.term(), policy.epsilon))
     atoms, met = best_response(count, start, limit)
-    cells, n = mixed_cells(atoms), atoms[0].n
+    cells, n = mixed_cells(atoms), atoms[0].counts.n
     totals, scratch = np.zeros(TOTALS), np.empty_like(cells)
     totals[N] = n
 
@@ -335,8 +326,8 @@ def maximize(
     converged = False
     for i in range(max_iter):
         # The linearized metric is that of OMMA, Eq. (3), at the counts of the mixture so far.
-        state = state_of(counts_at(cells, n))
-        gradient = np.stack(metric.gradient_at(state, prior, policy.epsilon))
+        counts = counts_at(cells, n)
+        gradient = np.stack(metric.gradient(counts, prior, epsilon=policy.epsilon))
         corner_atoms, met = best_response(count, gradient, limit)
         corner = mixed_cells(corner_atoms)
         # For a concave metric no mixture is better by more than this, as in Eq. (11).
@@ -359,13 +350,13 @@ def maximize(
         atoms += [atom._replace(share=share * atom.share) for atom in corner_atoms]
     # A full step leaves nothing of the rules before it.
     atoms = [atom for atom in atoms if atom.share > 0.0]
-    values = np.array([value_at(atom.cells) for atom in atoms])
+    values = np.array([value_at(atom.counts.cells) for atom in atoms])
     return Solution(atoms, values, log, converged, reached, met)
 
 
 def mixed_cells(atoms: list[Atom]) -> Vector:
     """The counts of a mixture: those of its rules, by their shares."""
-    return np.sum([atom.share * atom.cells for atom in atoms], axis=0)  # type: ignore[no-any-return]
+    return np.sum([atom.share * atom.counts.cells for atom in atoms], axis=0)  # type: ignore[no-any-return]
 
 
 def best_response(
@@ -398,4 +389,4 @@ def best_response(
 
 def room_of(limit: Limit, atom: Atom) -> float:
     """By how much the linear form of a limit is met, as a share of the rows."""
-    return float(limit.form @ np.array(limit.cells(atom.counts))) / atom.n
+    return float(limit.form @ np.array(limit.cells(atom.counts))) / atom.counts.n
