@@ -178,10 +178,9 @@ class Policy(ABC):
         slope, offset = Engine(plan, state).rule(settled=settled)
         # Before the first label there is no curve: probabilities pass as they are.
         curve: Any = None
-        learned = state.calibration
-        if learned is not None and learned.rows > 0:
-            *curve, squash = learned.curve
-            curve = (*curve, squash) if squash < STRAIGHT else tuple(curve)
+        if state.calibration is not None and state.calibration.rows > 0:
+            curve = state.calibration.curve
+            curve = curve if curve[3] < STRAIGHT else curve[:3]
         return Rule(slope, offset, plan.k, plan.matrix, at_most=plan.at_most, calibration=curve)
 
     def to_json(self) -> dict[str, Any]:
@@ -191,7 +190,9 @@ class Policy(ABC):
             value = getattr(self, option.name)
             if isinstance(value, tuple):  # of limits
                 value = [part.to_json() for part in value]
-            content[option.name] = value.to_json() if hasattr(value, "to_json") else value
+            # The policy inside of a wrapper is "of", as "policy" is the wrapper itself.
+            name = "of" if option.name == "policy" else option.name
+            content[name] = value.to_json() if hasattr(value, "to_json") else value
         return content
 
     def __getstate__(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from omma._validate import check_choice, check_number, check_positive_int, check_seed
 from omma.counts import Counts
@@ -26,13 +26,11 @@ from omma.limits import Limit
 from omma.metrics import Metric, MetricName
 from omma.plan import fixed_plan
 from omma.policies.base import MetricPolicy, UnsupportedMetricError, check_task, whole_for
-from omma.policies.mixture import Iteration, Mixture
+from omma.policies.mixture import Iteration, Mixture, Vector
 from omma.policies.omma import OMMA
 from omma.rows.arrays import Rows
 from omma.rows.batch import Batch, read_labelled
 from omma.rule import Rule, simple_rule
-
-Vector = NDArray[np.float64]
 
 ROUNDS = 30  # of bisection: the price is then known to six digits
 LOWEST, HIGHEST = 1e-6, 1e6  # prices, in units of the mean slope

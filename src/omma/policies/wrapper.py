@@ -1,6 +1,6 @@
 """Wrappers for data that drifts: ``Forgetting`` decays counts, ``Window`` counts the last rows."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,23 +42,13 @@ class PolicyWrapper(Policy):
     needs_eta = _delegated("needs_eta")
     budget = _delegated("budget")
     limits = _delegated("limits")
+    check_labels = _delegated("check_labels")
+    whole_rows = _delegated("whole_rows")
 
     def for_names(self, names: Names | None) -> Any:
         policy = self.policy.for_names(names)
         # The same wrapper has its plan ready, another would make it again.
         return self if policy is self.policy else replace(self, policy=policy)  # type: ignore[type-var]
-
-    def check_labels(self, m: int) -> None:
-        self.policy.check_labels(m)
-
-    def to_json(self) -> dict[str, Any]:
-        """The policy as JSON describes it: the one inside, and the options of this one."""
-        options = [option.name for option in fields(self) if option.name != "policy"]  # type: ignore[arg-type]
-        own = {name: getattr(self, name) for name in options}
-        return {"policy": type(self).__name__, "of": self.policy.to_json(), **own}
-
-    def whole_rows(self, metric: Metric | None) -> str | None:
-        return self.policy.whole_rows(metric)
 
 
 @dataclass(frozen=True)
@@ -164,4 +154,4 @@ class Window(PolicyWrapper):
         # To subtract a row, its unknown labels would have to be kept beside its known ones.
         if self.feedback == "labels":
             return " for a Window that counts nothing but labels"
-        return super().whole_rows(metric)
+        return self.policy.whole_rows(metric)
