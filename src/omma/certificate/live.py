@@ -75,13 +75,12 @@ class Certificate:
 
     def replay(self, batch: Batch, rows: Rows) -> None:
         """Add rows of a batch; rows without weight are skipped."""
-        has_weights = len(batch.weights) > 0
-        rows = rows[batch.weights[rows] > 0.0] if has_weights else rows
+        batch = replace(batch, weights=batch.row_weights)
+        rows = rows[batch.weights[rows] > 0.0]
         while len(rows):
             block, rows = np.split(rows, [self.next - self.rows])  # up to the next tangent
             part = batch if batch.n == 1 else batch.take(block)  # a step need not copy its row
-            if has_weights:
-                part = replace(part, weights=self._in_units(part.weights))
+            part = replace(part, weights=self._in_units(part.weights))
             self._certify(part)
             # The shadow policy decides the rows, and counts their probabilities.
             self._engine.replay("gap", replace(part, labels=None), keep=False)
@@ -113,7 +112,7 @@ class Certificate:
     def _in_units(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the next rows in units of the mean weight."""
         if self.unit <= 0.0:
-            self.unit = float(weights[0]) if len(weights) else 1.0
+            self.unit = float(weights[0])
         return np.minimum(weights, HEAVIEST * self.unit) / self.unit
 
     def _advance(self, rows: int) -> None:

@@ -72,8 +72,6 @@ def _with_settled(
 ) -> tuple[NDArray[np.float64], float]:
     """The tangent of a metric of labels; it is exact in how often settled ones are predicted."""
     open_labels = ~(never | always)
-    if open_labels.all():
-        return plain(metric, state, prior)
     label = metric.per_label
     assert label is not None
     weights, intercept = np.zeros((3, state.m)), 0.0
