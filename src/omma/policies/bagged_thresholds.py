@@ -72,10 +72,8 @@ class CutTask:
 
     def values(self, cells: Floats) -> Floats:
         """The metric at cells (tp, predicted, positive, n) of one label, of shape (4, ...)."""
-        if not self.two_classes:
-            assert self.metric.per_label is not None
-            return self.metric.per_label.of_cells(*cells)
-        tp, predicted, positive = both_classes(cells)
+        of_one_label = cells[:3, ..., np.newaxis]
+        tp, predicted, positive = both_classes(cells) if self.two_classes else of_one_label
         values = self.metric.values(tp, predicted, positive, cells[3])
         if self.metric.needs_matrix:  # gains of pairs of classes are added, linear in their counts
             worth = np.einsum("ij,ij...->...", self.metric.matrix, class_pairs(cells))
