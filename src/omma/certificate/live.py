@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,10 +57,6 @@ class Certificate:
         self.tangents = np.zeros((1, UNSEEN + 1))  # a row for each
         self.tangents[0, UNSEEN] = 1.0
 
-    @cached_property
-    def _engine(self) -> Engine:
-        return self.shadow.engine(self.state)
-
     def gap(self, value: float | None) -> Gap | None:
         """The gap to a value; None while there are too few rows."""
         late = self.tangents[self.tangents[:, START] >= max(SKIPPED * self.rows, 1.0)]
@@ -83,7 +78,7 @@ class Certificate:
             part = replace(part, weights=self._in_units(part.weights))
             self._certify(part)
             # The shadow policy decides the rows, and counts their probabilities.
-            self._engine.replay("gap", replace(part, labels=None), keep=False)
+            self.shadow.engine(self.state).replay("gap", replace(part, labels=None), keep=False)
             self._advance(len(block))
 
     def step(self, row: Row, true: Any, weight: float) -> None:
@@ -165,10 +160,6 @@ class Certificate:
         self.intercept, self.unit = float(arrays["intercept"]), float(arrays["unit"])
         self.rows, self.next = rows, following
         self.tangents = np.array(arrays["tangents"], dtype=np.float64)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # An engine cannot be pickled, and is made again.
-        return {name: part for name, part in vars(self).items() if name != "_engine"}
 
 
 def check_metric(owner: str, metric: Metric) -> None:
