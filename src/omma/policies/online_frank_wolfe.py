@@ -64,7 +64,6 @@ class OnlineFrankWolfeState(MixtureState):
 
     def check(self, arrays: dict[str, NDArray[Any]]) -> None:
         # Kernels do not check their input, and a file may be damaged.
-        check_array("schedule", arrays.get("schedule"), (2,), signed=False)
         shares = arrays.get("shares")
         rules = len(shares) if isinstance(shares, np.ndarray) and shares.ndim == 1 else 1
         check_array("shares", shares, (max(rules, 1),), signed=False)
