@@ -14,13 +14,12 @@ from data_folder import require
 import omma
 import omma_study as study
 from omma.datasets import Dataset, long_tail, write_folder
-from omma_study import estimates
+from omma_study import estimates, figures
 from omma_study.cli import main
 from omma_study.config import parse
 from omma_study.estimators import LogisticRegression, Multinomial, OnlineLinear
-from omma_study.figures import to_png
 from omma_study.paper import is_label_fed, paper_values
-from omma_study.policies import PaperFrankWolfe
+from omma_study.policies import POLICIES, PaperFrankWolfe
 from omma_study.records import make, read
 from omma_study.sections import policy_of, sections
 from omma_study.tables import cells_csv, markdown, paper_tables, table_of, written
@@ -482,10 +481,16 @@ def test_a_line_that_is_no_record_is_named_and_left_out(invoke, smoke, tmp_path)
 def test_pictures_of_estimators_that_share_a_name_are_all_kept(tmp_path):
     records = [record_of("a/b", "omma", 0.5), record_of("a/b", "omma", 0.6)]
     records[1]["spec"]["estimator"]["C"] = 3.0
-    assert [path.name for path in to_png(records, tmp_path) if "running" in path.name] == [
+    assert [path.name for path in figures.to_png(records, tmp_path) if "running" in path.name] == [
         "01-mine-a_b-multinomial-running.png",
         "02-mine-a_b-multinomial-running.png",
     ]
+
+
+def test_every_policy_that_a_suite_may_name_can_be_drawn():
+    (section,) = sections([record_of("a", name, 0.5) for name in POLICIES])
+    (ax, *_) = figures.draw(section).axes
+    assert len(ax.lines) >= len(section.policies) == len(POLICIES)
 
 
 @pytest.mark.parametrize(("form", "output"), [("png", "taken"), ("csv", "folder"), ("csv", "no/a")])

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from omma.plots import FIXED, LEARNING, Band, color_of, plot_bands, plot_priors, save
-from omma_study.policies import ETA, POLICIES
+from omma.policies import REGISTRY
+from omma_study.policies import ETA, POLICIES, VARIANTS
 from omma_study.records import Record, safe
 from omma_study.sections import Section, sections
 
@@ -17,8 +18,10 @@ def _band(section: Section, policy: str, target: str, by_prior: bool) -> Band:
     # Grey for rules that do not learn along the sequence.
     fixed = POLICIES[policy].kind != "online"
     colors = [color.lower() for color in (FIXED if fixed else LEARNING)]
+    # The authors' schedule has the colour of what it varies: the library knows only the latter.
+    known = policy if policy in REGISTRY else VARIANTS[policy]
     look: dict[str, Any] = {
-        "color": colors.index(color_of(policy).lower()),
+        "color": colors.index(color_of(known).lower()),
         "dash": int(policy.endswith(ETA)),
         "fixed": fixed,
     }
