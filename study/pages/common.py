@@ -10,7 +10,7 @@ import pandas as pd
 from omma_study.paper import heading
 from omma_study.policies import POLICIES, supports
 from omma_study.records import key_of, read
-from omma_study.sections import Section, policy_of, sections
+from omma_study.sections import Section, policy_of, sections, source_of
 from omma_study.tables import markdown, with_deviation
 
 STUDY = Path(__file__).resolve().parents[1]
@@ -113,12 +113,6 @@ def study_of(some_sections):
 def packed(*suites):
     """The files of records of some suites."""
     return sorted(path for suite in suites for path in RECORDS.glob(f"{suite}-*.jsonl.xz"))
-
-
-def source_of(record):
-    """The suite, dataset and estimator of a record."""
-    spec = record["spec"]
-    return record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items()))
 
 
 def with_packed(fresh, *suites):

@@ -19,6 +19,12 @@ def policy_of(record: Record) -> str:
     return name_of(record["spec"]["policy"], record["spec"]["feedback"])
 
 
+def source_of(record: Record) -> tuple[str, str, str]:
+    """The suite, dataset and estimator of a record."""
+    spec = record["spec"]
+    return record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items()))
+
+
 class Section:
     """Records of one dataset with one estimator in one suite.
 
@@ -127,9 +133,7 @@ def sections(records: Iterable[Record]) -> list[Section]:
     groups: dict[Any, list[Record]] = {}
     for record in records:
         if record["kind"] == "study":
-            spec = record["spec"]
-            key = (record["suite"], spec["dataset"], repr(sorted(spec["estimator"].items())))
-            groups.setdefault(key, []).append(record)
+            groups.setdefault(source_of(record), []).append(record)
     return [
         Section(group) for group in groups.values() if any(record["result"] for record in group)
     ]
