@@ -151,13 +151,10 @@ def values_of(target: str, policy: omma.Policy, eta: Any, y: Any, seed: int) -> 
     metric, _ = omma.metrics.read_target(target)
     order = np.random.default_rng(seed).permutation(len(y))
     trace = omma.replay(policy, eta[order], y[order], metric=metric)
-    late = order[len(order) // 2 :]
-    true = y[late].reshape(len(late), -1)
-    if eta.ndim == 2 and y.ndim == 1:  # class ids
-        true = np.eye(eta.shape[1])[y[late]]
-    predicted = trace.predictions[len(order) // 2 :].reshape(true.shape)
     assert trace.value is not None
-    return trace.value, float(metric.value(omma.Counts.from_labels(true, predicted)))
+    half = len(order) // 2
+    classes = {"n_labels": eta.shape[1]} if eta.ndim == 2 and y.ndim == 1 else {}
+    return trace.value, metric.score(y[order[half:]], trace.predictions[half:], **classes)
 
 
 def run(part: str, data: Path, keel: Path) -> Iterator[Record]:
