@@ -181,8 +181,7 @@ def report(
             and (datasets is None or record["spec"].get("dataset") in datasets)
         ]
         # Failed runs are shown as missing cells, but alone they make no table.
-        done = [record for record in records if record["result"]]
-        if not done:
+        if not any(record["result"] for record in records):
             where = ", ".join(map(str, places or (RECORDS,)))
             raise ValueError(f"{where} holds no finished runs that fit")
         if form == "png":
@@ -242,8 +241,7 @@ def list_command(what: str, as_json: bool) -> None:
     """  # noqa: D301
     if what == "datasets":
         columns = ["name", "task", "n", "d", "m", "split", "paper", "licence", "source", "title"]
-        rows = [[getattr(entry, column) for column in columns] for entry in CATALOGUE.values()]
-        table = pd.DataFrame(rows, columns=columns, dtype=object)
+        table = pd.DataFrame(map(vars, CATALOGUE.values()), columns=columns, dtype=object)
     else:
         all_suites: list[Any] = [*config.suites(), *theory.suites()]
         listed = [(suite.name, len(suite.runs), suite.title) for suite in all_suites]

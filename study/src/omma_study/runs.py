@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -67,7 +67,7 @@ class Summary:
 
 
 def perform(
-    jobs: Iterable[Job],
+    jobs: Sequence[Job],
     folder: str | Path,
     *,
     n_jobs: int = 1,
@@ -91,8 +91,7 @@ def perform(
     warn = report or (lambda sentence: None)
     # Only keys are kept: the records of a whole study do not fit into memory.
     finished = {key_of(record) for record in scan(folder, bad=warn) if record["result"]}
-    all_jobs = list(jobs)
-    todo = [job for job in all_jobs if key_of(vars(job)) not in finished]
+    todo = [job for job in jobs if key_of(vars(job)) not in finished]
     # Records come as runs finish, so that each is written at once.
     parallel = joblib.Parallel(n_jobs, prefer="threads", return_as="generator_unordered")
     records = parallel(joblib.delayed(job.record)() for job in todo)
@@ -113,7 +112,7 @@ def perform(
     except KeyboardInterrupt:  # the summary says that some are left
         records.close()
     left = len(todo) - done - failed
-    return Summary(done, len(all_jobs) - len(todo), failed, left, missing or {})
+    return Summary(done, len(jobs) - len(todo), failed, left, missing or {})
 
 
 def run(

@@ -1,18 +1,15 @@
 """The best classifier of a known distribution, and its value."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
 from omma import Counts, Metric, Mixture, Rule
-from omma_study.theory.distributions import Discrete, Distribution
+from omma_study.theory.distributions import Discrete, Distribution, Vector
 
-Vector = NDArray[np.float64]
 MOST = 200_000  # classifiers to try
 
 
@@ -142,11 +139,9 @@ def exhaustive(metric: Metric, distribution: Discrete, k: int | None = None) -> 
     ([0, 1, 1], 0.72727)
     """
     m, points = distribution.m, len(distribution.points)
-    # All decisions about one row.
-    picks = [np.flatnonzero(row) for row in product((0, 1), repeat=m)]
-    # With a budget exactly k of the labels.
-    picks = picks if k is None else [np.array(pick) for pick in combinations(range(m), k)]
-    options = np.array([np.isin(np.arange(m), pick) for pick in picks], dtype=np.int8)
+    # All decisions about one row; with a budget exactly k of the labels.
+    options = np.array(list(product((1, 0), repeat=m)), dtype=np.int8)
+    options = options if k is None else options[options.sum(axis=1) == k]
     size = len(options) ** points
     if size > MOST:
         raise ValueError(f"exhaustive can try {MOST:,} classifiers, the support has {size:,}")

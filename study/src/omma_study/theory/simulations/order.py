@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize
 
@@ -88,7 +89,7 @@ def play(player: str | float, number: int, n: int, seed: tuple[int, ...]) -> tup
 def simulate_adversary(spec: Spec) -> dict[str, Any]:
     """Regret on both sequences, for every number of rows."""
     player = PLAYERS[spec["policy"]]
-    curves: dict[str, list[Any]] = {"share": [], "regret": [], "error": [], "lower_bound": []}
+    results = []
     for n in spec["rows"]:
         played = np.array(
             [
@@ -96,12 +97,17 @@ def simulate_adversary(spec: Spec) -> dict[str, Any]:
                 for i in range(spec["sequences"])
             ]
         )
-        curves["share"].append(float(played[:, :, 1].mean()))
-        curves["regret"].append(played[:, :, 0].mean(axis=0).tolist())
-        curves["error"].append(standard_error(played[:, :, 0]).tolist())
-        # What every policy loses on one of the two sequences, at least.
-        curves["lower_bound"].append(float(1.0 / 36.0 - 0.5 / np.sqrt(n)))
-    return {**curves, "rows": list(spec["rows"])}
+        results.append(
+            {
+                "share": float(played[:, :, 1].mean()),
+                "regret": played[:, :, 0].mean(axis=0).tolist(),
+                "error": standard_error(played[:, :, 0]).tolist(),
+                # What every policy loses on one of the two sequences, at least.
+                "lower_bound": float(1.0 / 36.0 - 0.5 / np.sqrt(n)),
+                "rows": n,
+            }
+        )
+    return pd.DataFrame(results).to_dict("list")
 
 
 def _adversary_row(record: Record) -> dict[str, str]:
