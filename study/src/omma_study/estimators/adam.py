@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from omma.calibration import log_loss
 from omma_study.estimators.linear import (
+    Floats,
     LinearModel,
+    Rows,
     check_positive,
     choose,
     folds,
@@ -25,7 +26,6 @@ from omma_study.estimators.linear import (
     standardised,
 )
 
-Floats = NDArray[np.float64]
 CHOOSE = "choose"
 LIMIT = 10.0  # deviations; rare features and the first rows would be far beyond otherwise
 # As the library's kernels: divisions by zero do not raise, so loops can be vectorized.
@@ -115,7 +115,7 @@ class Moments(NamedTuple):
     weights: Floats
     first: Floats
     second: Floats
-    clock: NDArray[np.int64]  # steps, and rows seen by a running standardization
+    clock: Rows  # steps, and rows seen by a running standardization
 
     @classmethod
     def start(cls, d: int, m: int, seed: int) -> Moments:
@@ -340,7 +340,8 @@ class OnlineLinear:
             raise ValueError("standardise of OnlineLinear must be False for sparse rows")
         l2 = float(self.l2)
         hyper = _hyperparameters(self, self.learning_rate, l2, l2 * self.regularise_intercept)
-        return OnlineModel(Moments.start(n_features, n_labels, self.seed), hyper, link, scales)
+        moments, stats = Moments.start(n_features, n_labels, self.seed), np.zeros((2, n_features))
+        return OnlineModel(moments, hyper, link, scales, stats)
 
     def estimates(self, X: Any, y: Any, n_labels: int | None = None) -> tuple[Floats, Any]:
         """Probabilities (n, m) of each row, predicted before it was learned from, and a report."""
@@ -409,10 +410,7 @@ class OnlineModel:
     hyper: tuple[float, ...]
     link: str
     standardise: bool
-    stats: Floats = field(init=False)  # mean and squared deviations of features
-
-    def __post_init__(self) -> None:
-        self.stats = np.zeros((2, len(self.moments.weights) - 1))
+    stats: Floats  # mean and squared deviations of features
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of rows (n, d); nothing is changed."""

@@ -15,7 +15,7 @@ from scipy import sparse, special
 from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_array, check_X_y
+from sklearn.utils import check_array, check_X_y, gen_batches
 from threadpoolctl import threadpool_limits
 
 from omma.calibration import log_loss
@@ -125,9 +125,9 @@ class LinearModel:
         keep = self.keep if self.keep is not None and self.keep < m else None
         blocks: list[Any] = []
         step = max(1, BLOCK // (m + X.shape[1]))  # all rows at once may not fit the memory
-        for start in range(0, X.shape[0], step):
-            rows = X[start : start + step]
-            scores = (rows if self.scaler is None else self.scaler.transform(rows)) @ self.weights
+        for part in gen_batches(X.shape[0], step):
+            rows = X[part] if self.scaler is None else self.scaler.transform(X[part])
+            scores = rows @ self.weights
             scores = scores.toarray() if sparse.issparse(scores) else np.asarray(scores)
             eta = probabilities(scores + self.intercept, self.link)
             blocks.append(eta if keep is None else keep_largest(eta, keep))

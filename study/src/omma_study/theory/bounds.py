@@ -15,12 +15,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import omma
 from omma.metrics import Binary, Macro, Metric, Micro, OverClasses, Rate
+from omma_study.theory.distributions import Vector
 
-Vector = NDArray[np.float64]
 SQRT2 = math.sqrt(2.0)
 
 

@@ -6,8 +6,6 @@ part is subtracted that is known to be zero on average: the label's deviation fr
 where a label was predicted, and what the best linear answer gains on this row beyond its mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,10 +15,9 @@ from numpy.typing import NDArray
 
 import omma
 from omma import Counts, Metric, Mixture, Policy
-from omma_study.theory.distributions import Distribution, Stream
+from omma_study.theory.distributions import Distribution, Stream, Vector
 from omma_study.theory.optimum import Optimum
 
-Vector = NDArray[np.float64]
 Distort = Callable[[Vector, np.random.Generator], Vector]
 DRAWS = 500  # of the bootstrap over sequences
 

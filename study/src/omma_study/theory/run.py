@@ -1,7 +1,5 @@
 """All suites of the theory: run them, and show what their records say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Tables and panels that several simulations share are here, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy import special
 
 from omma.plots import LEARNING
@@ -17,6 +16,7 @@ from omma_study.tables import Table
 from omma_study.theory import utilities
 from omma_study.theory.bounds import Task, omma_bound
 from omma_study.theory.cases import AUTO, CASES, ESTIMATES, OMMA, measured, policy
+from omma_study.theory.distributions import Vector
 from omma_study.theory.regret import Distort, averaged, fitted_rate, measure, standard_error
 from omma_study.theory.simulation import (
     BOUND,
@@ -34,7 +34,6 @@ from omma_study.theory.simulation import (
     table,
 )
 
-Vector = NDArray[np.float64]
 PROBLEMS = ("binary", "macro-f1")
 DISTANCE_ROWS = 100_000  # by which the distance of estimates is measured
 STRENGTHS = {

@@ -23,7 +23,7 @@ from omma.plots import LEARNING
 from omma_study.records import Record
 from omma_study.tables import Table
 from omma_study.theory.cases import CASES, ESTIMATES, GREEDY, OMMA, policy
-from omma_study.theory.distributions import Distribution, Independent, Stream
+from omma_study.theory.distributions import Distribution, Independent, Stream, Vector
 from omma_study.theory.regret import Problem, averaged, counts_at, decisions, fitted_rate, until
 from omma_study.theory.simulation import (
     COLORS,
@@ -38,7 +38,6 @@ from omma_study.theory.simulation import (
     table,
 )
 
-Vector = NDArray[np.float64]
 LAST, DRAWN, AVERAGE = "the last rule", "a rule drawn from all", "the average rule"
 WAYS = (LAST, DRAWN, AVERAGE)
 PER_TENFOLD = 30  # rules that are evaluated for each power of ten of n
