@@ -5,8 +5,6 @@ about speed; nothing is asserted, and the last line counts the targets met and m
 the parameters of the cases: ``python -m benchmarks CASE --help`` lists them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import platform

@@ -3,8 +3,6 @@
 This makes the tables of docs/drift.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

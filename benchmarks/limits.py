@@ -8,8 +8,6 @@ JSON in ``--records``; ``--figure`` draws all records of the file, also of earli
 labels, and bounds from loose to tight.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

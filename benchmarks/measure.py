@@ -1,7 +1,5 @@
 """What benchmarks share: timing on a noisy machine, figures with targets, files of results."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

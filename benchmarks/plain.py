@@ -4,8 +4,6 @@ It shares nothing with omma. Four count vectors start at the prior; each row tak
 the metric at the counts so far, for the labels that the row has (all of them if it is dense).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -11,8 +11,6 @@ or all along, and, with ``--data FOLDER``, data sets in the order of their files
 the time of the policy's steps alone in the same runs.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

@@ -6,8 +6,6 @@ request holds. Other work on the machine slows all of that down, but hardly the 
 for a row.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import re

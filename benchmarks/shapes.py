@@ -4,8 +4,6 @@ Probabilities are exact: labels are drawn from them. Everything is vectorized, s
 shape (26 million stored entries) takes seconds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

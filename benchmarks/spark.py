@@ -4,8 +4,6 @@ It needs omma-learn[spark] and Java 17; ``--only quality`` needs neither. Second
 do not depend on what else runs; those on the wall do.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

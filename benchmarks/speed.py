@@ -1,7 +1,5 @@
 """Replays and single rows: omma against the plain way, against a fixed rule, and as data grows."""
 
-from __future__ import annotations
-
 import gc
 import json
 import resource

@@ -4,8 +4,6 @@ Times are processor time, which other programs on the machine hardly change. Byt
 files is always there; the cache of machine code is a new folder for each figure.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ that begin with >>> for quotations. Types are words, and "int or array-like" is 
 written with a hyphen that is no minus, it is not printed as "array - like".
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 

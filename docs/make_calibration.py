@@ -7,8 +7,6 @@ judged on the second half. ``OnlineCalibrator`` is judged twice: as it is after 
 while it continues to learn, with each row calibrated before its labels are seen.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@
 Takes a minute or two.
 """
 
-from __future__ import annotations
-
 import click
 import numpy as np
 from matplotlib.figure import Figure

@@ -5,8 +5,6 @@
 docs/make_pages.py writes the page before the site is built.
 """
 
-from __future__ import annotations
-
 import click
 
 from omma.cli import main

@@ -7,8 +7,6 @@ is its text. Its picture is the file of the same name with .png, in `examples` o
 docs/make_pages.py writes these pages before the site is built.
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

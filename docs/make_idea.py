@@ -5,8 +5,6 @@
 Takes some seconds.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

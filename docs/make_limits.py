@@ -5,8 +5,6 @@
 Takes a minute.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from page_parts import save
 

@@ -5,8 +5,6 @@
 The catalogue decides; a test says when this has to be run again.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import omma

@@ -5,8 +5,6 @@
 Run it before mkdocs builds or serves the site. Git ignores these pages: they follow the code.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

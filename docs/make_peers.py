@@ -3,8 +3,6 @@
 python docs/make_peers.py
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

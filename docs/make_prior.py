@@ -5,8 +5,6 @@
 Takes a minute or two.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import product
 from pathlib import Path

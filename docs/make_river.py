@@ -5,8 +5,6 @@
 reads docs/records/river.jsonl, in which each line is a stream and a model.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

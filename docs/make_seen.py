@@ -7,8 +7,6 @@ DATA is the folder of the study's sets. The truth is known, as all labels are th
 model is fitted to one half of the rows, and the other half is decided in shuffled order.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import cache, partial
 from pathlib import Path

@@ -5,8 +5,6 @@
 It takes about a minute and writes the tables into the page. Each figure is a mean over five seeds.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

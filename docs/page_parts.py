@@ -1,7 +1,5 @@
 """Tables and pictures of pages: how they are written."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

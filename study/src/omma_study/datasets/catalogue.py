@@ -4,8 +4,6 @@ Numbers of the public sets are those of the data after the preparation their not
 of the paper's sets are the paper's, and those of the providers where the paper gives none.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
