@@ -11,7 +11,7 @@ from omma_study.paper import heading
 from omma_study.policies import POLICIES, supports
 from omma_study.records import key_of, read
 from omma_study.sections import Section, policy_of, sections, source_of
-from omma_study.tables import markdown, with_deviation
+from omma_study.tables import escaped, markdown, with_deviation
 
 STUDY = Path(__file__).resolve().parents[1]
 RECORDS, DOCS = STUDY / "records", STUDY.parent / "docs"
@@ -130,6 +130,12 @@ def gaps(rows, policy, reference):
 def table(head, rows):
     """Markdown."""
     return markdown(pd.DataFrame(rows, columns=head, dtype=object))
+
+
+def captioned(table):
+    """A table of the study in Markdown, under its title."""
+    frame = table.frame.map(escaped).rename(columns=escaped)
+    return f"*{escaped(table.title)}*\n\n{markdown(frame, table.words)}\n"
 
 
 def write_page(name, text):

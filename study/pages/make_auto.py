@@ -10,10 +10,10 @@ number and every verdict on it comes from records, but those of the prototype, w
 
 import sys
 
-from common import RECORDS, write_page
+from common import RECORDS, captioned, write_page
 from omma_study import auto, small
 from omma_study.records import pack, read
-from omma_study.tables import Table, escaped, markdown
+from omma_study.tables import Table
 from omma_study.verdicts import lost_cells
 
 LUCKY = "macro_precision@3"  # over a whole sequence, it rewards early luck
@@ -227,11 +227,6 @@ precision if there are thousands of labels (eurlex4k).
 """  # noqa: E501 (a table)
 
 
-def drawn(table):
-    """A table under its title."""
-    return f"*{escaped(table.title)}*\n\n{markdown(table.frame, table.words)}\n"
-
-
 def percent(share):
     """A share of cells in words of a table."""
     return f"{100 * share:.1f} %"
@@ -290,7 +285,7 @@ def small_parts():
             frame = frame[frame["part"] == part]
             for by in ("rows decided", "model", "metric"):
                 title = f"{name}, {words}, means by {by}, in %"
-                tables.append(drawn(Table(title, small.summary(frame, by))))
+                tables.append(captioned(Table(title, small.summary(frame, by))))
     others = frames["whole"][frames["whole"]["part"] == "other"]
     columns = {name: small.COLUMNS[name] for name in ("labels", "estimates", "auto")}
     names = list(dict.fromkeys(others["set"]))
@@ -301,7 +296,7 @@ def small_parts():
         "keel": ", ".join(name.split("/")[1] for name in names if "/" in name),
         "shared": ", ".join(name for name in names if "/" not in name),
         "small_means": "\n".join(tables),
-        "small_lost": drawn(lost_cells(others, ["set", "model", "metric"], columns)),
+        "small_lost": captioned(lost_cells(others, ["set", "model", "metric"], columns)),
     }
 
 
@@ -318,7 +313,7 @@ def page(records):
     reached = goals["holds"].sum()
     # Tables go to their sections by the first word of their titles.
     by_kind = {
-        kind: "\n".join(drawn(table) for table in tables if table.title.startswith(kind))
+        kind: "\n".join(captioned(table) for table in tables if table.title.startswith(kind))
         for kind in ("Goals", "Means", "Lost")
     }
     return TEXT.format(

@@ -11,10 +11,9 @@ import sys
 
 import click
 
-from common import DOCS, RECORDS
+from common import DOCS, RECORDS, captioned
 from omma_study import theory
 from omma_study.records import pack, read
-from omma_study.tables import escaped, markdown
 
 PAGE, PICTURES = DOCS / "theory.md", DOCS / "images" / "theory"
 
@@ -24,13 +23,12 @@ def refreshed(page, records):
     for suite in theory.suites():
         of_suite = [record for record in records if record["suite"] == suite.name]
         for number, table in enumerate(theory.tables(of_suite), start=1):
-            frame = table.frame.map(escaped).rename(columns=escaped)
-            text = f"*{escaped(table.title)}*\n\n{markdown(frame, table.words)}"
             marked = rf"(<!-- table {number} of {suite.name} -->\n).*?(<!-- end -->)"
+            text = captioned(table)
             # A function, as a text may have backslashes.
             page = re.sub(
                 marked,
-                lambda match, text=text: f"{match[1]}\n{text}\n\n{match[2]}",
+                lambda match, text=text: f"{match[1]}\n{text}\n{match[2]}",
                 page,
                 flags=re.DOTALL,
             )
