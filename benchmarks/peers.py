@@ -12,8 +12,6 @@ those of the processor, with one thread in each library, and nothing is compiled
 Without a folder of data, mammography and yeast are left out.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -86,12 +84,10 @@ class Problem(NamedTuple):
 def plain(problem: Problem) -> Any:
     """The model's own decisions, or its k likeliest labels."""
     model, (_, k) = model_of(problem.task).fit(problem.X, problem.y), parse_target(problem.metric)
-    return model.predict(problem.new) if k is None else top(model, problem.new, k)
-
-
-def top(model: Any, new: Any, k: int) -> Any:
-    eta = model.predict_proba(new)
-    return omma.replay(omma.TopK(k), eta).predictions
+    if k is None:
+        return model.predict(problem.new)
+    eta = model.predict_proba(problem.new)
+    return omma.Rule(np.ones(eta.shape[1]), np.zeros(eta.shape[1]), k).predict(eta)
 
 
 def ours(problem: Problem) -> Any:
