@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from omma.counts import Counts, counts_of
 from omma.engine import Engine
 from omma.limits import LimitStatus, check_limits, limit_statuses
 from omma.online.codec import Decision
-from omma.policies import OMMA, Auto
+from omma.policies import OMMA, Auto, Policy
 from omma.state import State
 from omma.state_parts import Prices
 
@@ -43,7 +44,6 @@ class GrowingCounts:
         self._ids: dict[Hashable, int] = {}
         # A plan with limits needs the number of labels: their prices are added below.
         self._state = State.start(replace(policy, subject_to=None).plan(0), 0)
-        self._engine: Engine | None = None  # of the present labels
         if policy.limits:
             means = any(limit.of == "macro_recall" for limit in policy.limits)
             self._state.prices = Prices.start(len(policy.limits), rates=means)
@@ -55,7 +55,8 @@ class GrowingCounts:
             check_limits(type(policy).__name__, limits, len(self._ids) + (k or 1), low, high)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None}  # made again for the next row
+        # The engine is made again for the next row.
+        return {name: value for name, value in vars(self).items() if name != "_current_engine"}
 
     @property
     def counts(self) -> Counts | None:
@@ -68,10 +69,15 @@ class GrowingCounts:
         return limit_statuses(self._named.limits, self._state) if self._ids else ()
 
     @property
-    def _named(self) -> OMMA | Auto:
+    def _named(self) -> Policy:
         """The policy, with limits that refer to labels by their position."""
-        named: Any = self.policy.for_names(tuple(map(str, self._ids)))
-        return named  # type: ignore[no-any-return]
+        named: Policy = self.policy.for_names(tuple(map(str, self._ids)))
+        return named
+
+    @cached_property
+    def _current_engine(self) -> Engine:
+        """The engine for the present labels."""
+        return self._named.engine(self._state)
 
     def meet(self, labels: Iterable[Hashable]) -> None:
         """Make room for labels not seen before."""
@@ -79,14 +85,9 @@ class GrowingCounts:
             self._ids.setdefault(label, len(self._ids))
         if len(self._ids) > len(self.labels):
             self.labels = tuple(self._ids)
+            self._state = self._state.widened(len(self._ids))
             # The engine is for a number of labels: the next row makes another.
-            self._state, self._engine = self._state.widened(len(self._ids)), None
-
-    def _running(self) -> Engine:
-        """The engine for the present labels."""
-        if self._engine is None:
-            self._engine = self._named.engine(self._state)
-        return self._engine
+            vars(self).pop("_current_engine", None)
 
     def decide(self, eta: Mapping[Any, float]) -> Decision:
         """Predict the labels that gain most, at the present counts."""
@@ -102,14 +103,14 @@ class GrowingCounts:
             # All labels known so far fit in, and a budget is filled.
             prediction = np.ones(len(row), dtype=np.int8)
         else:
-            prediction = self._running().decide(row)
+            prediction = self._current_engine.decide(row)
         return Decision(prediction, row if self.policy.needs_eta else None)
 
     def count(self, decision: Decision, true: Collection[Hashable], weight: float) -> None:
         """Count a row: the labels it has against those that were predicted."""
         labels = self.indicators(true).astype(np.float64)
         eta = None if decision.eta is None else self.widened(decision.eta)
-        self._running().learn(eta, labels, self.widened(decision.prediction), weight)
+        self._current_engine.learn(eta, labels, self.widened(decision.prediction), weight)
 
     def indicators(self, labels: Collection[Hashable]) -> NDArray[np.int8]:
         """An indicator for each label met so far, these included."""
