@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -123,8 +124,7 @@ class OnlineClassifier:
         max_seconds: float | None = None,
     ) -> None:
         check_is_policy("OnlineClassifier", policy)
-        check_positive_int("OnlineClassifier", "n_labels", n_labels)
-        self.n_labels = int(n_labels)
+        self.n_labels = check_positive_int("OnlineClassifier", "n_labels", n_labels)
         self.names = read_names("OnlineClassifier", names, self.n_labels) or policy.names
         self.policy = policy = policy.for_names(self.names)
         self.metric = policy.objective if metric is None else find_metric(metric)
@@ -613,7 +613,6 @@ class OnlineClassifier:
         if row is None:
             prediction = self.policy.decide_rows(self._state, values)
             answer = prediction.copy()
-            copied = values.copy() if sparse.issparse(values) else np.array(values)
         elif isinstance(row, tuple):
             try:
                 prediction = self._engine.decide(row)
@@ -621,17 +620,15 @@ class OnlineClassifier:
                 row = probability_rows("predict", values, True, m)[0]
                 prediction = self._engine.decide(row)
             answer = csr_of_ids(prediction, m, type(values.tocsr()))
-            copied = row[0].copy(), row[1].copy()
         else:
             prediction = self._engine.decide(row)
             is_number = m == 1 and np.ndim(values) == 0
             answer = np.int8(prediction[0]) if is_number else prediction.copy()
-            copied = row.copy()
         if self._candidate_checks:
             self._check_candidates(row, values)
+        copied = deepcopy(values if row is None else row) if self._keeps_eta else None
         # Names of a frame become those of the learner once a row is learned.
         names = table.names if table.is_named else None
-        copied = copied if self._keeps_eta else None
         decision = Decision(prediction, copied, table.is_reordered, names, table.index)
         return decision, table.restore_type(answer)
 
@@ -800,9 +797,9 @@ class OnlineClassifier:
                 "keep: pass eta=, or use omma.Auto"
             )
         flags = read_audited("update", audited, len(rows))
-        unseen = self._state.unseen
-        counted = np.zeros(2) if unseen is None else unseen.rows.copy()
-        audits = Unseen(np.zeros((3, 0)), counted).audit_weights(flags, np.array(weights))
+        # A copy counts further rows: those of the state are counted with the event.
+        unseen = Unseen(np.zeros((3, 0)), self._state.audits.copy())
+        audits = unseen.audit_weights(flags, np.array(weights))
         return list(map(float, audits))
 
     # How events are counted, with a journal or without
@@ -920,9 +917,8 @@ class OnlineClassifier:
     # How it is copied and shown
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
-        for remade in ("_engine", "_lock", "_journal"):
-            del state[remade]
+        remade = ("_engine", "_lock", "_journal")
+        state = {name: value for name, value in vars(self).items() if name not in remade}
         if self._last is not None:  # an index would need pandas where it is read
             state["_last"] = self._last._replace(index=None)
         return state
