@@ -208,6 +208,7 @@ def log(data: bytes, pick: Pick) -> bytes:
     else:
         contents[at] = blind(contents[at], pick)
     snapshot, *events = contents or [b""]
-    edited = framing.framed(snapshot, 0)
+    edited = framing.head_of(snapshot, 0) + snapshot
     salt = framing.HEAD.unpack_from(edited)[1]
-    return edited + b"".join(framing.framed(one, i, salt) for i, one in enumerate(events, 1))
+    records = (framing.head_of(one, i, salt) + one for i, one in enumerate(events, 1))
+    return edited + b"".join(records)

@@ -338,10 +338,10 @@ def test_a_follower_forgets_what_was_taken_back(tmp_path, learner):
         follower = Follower(tmp_path)
         decided(learner, [1])
         assert list(follower.look().waiting) == [0, 1]
-        kept = served._log._kept
+        kept = served._log.kept
         decided(learner, [2])
         assert list(follower.look().waiting) == [0, 1, 2]
-        served._log._kept = kept
+        served._log.kept = kept
         served._log.roll_back()
         learner.waiting.drop(2)
         decided(learner, [3])

@@ -222,7 +222,7 @@ def test_a_decision_that_the_learner_cannot_have_made_is_refused(tmp_path, learn
         pass
     reader = module.Reader(tmp_path / "log-0")
     with (tmp_path / "log-0").open("ab") as file:
-        file.write(module.framed(moved, reader.number, reader.salt))
+        file.write(module.head_of(moved, reader.number, reader.salt) + moved)
     with pytest.raises(ValueError, match=r"log-0 is damaged at byte [\d,]+: .* and no names of"):
         omma.Journal.resume(tmp_path)
 
@@ -254,7 +254,7 @@ def test_the_disk_is_asked_to_keep_it(tmp_path, learner, monkeypatch, every, syn
     """A killed process loses nothing that was written, but a power cut does."""
     found = []
     with omma.Journal(tmp_path, learner, sync=every):
-        monkeypatch.setattr(module.Log, "sync", lambda one: found.append(one.size))
+        monkeypatch.setattr(module.Log, "sync", lambda one: found.append(one.kept[0]))
         for i in range(12):
             learner.predict(child.ETA[i], id=i)
         assert len(found) == synced

@@ -60,9 +60,10 @@ class DamagedError(ValueError):
 
 
 class Record(NamedTuple):
-    """A whole record, and the byte after it."""
+    """A whole record: its number, what is before its content, and the byte after it."""
 
     number: int
+    head: bytes
     content: bytes
     end: int
 
@@ -72,11 +73,6 @@ def head_of(content: bytes, number: int, salt: int = 0) -> bytes:
     covered = HEAD.pack(MARK, 0, len(content), number)[8:]
     checksum = zlib.crc32(content, zlib.crc32(covered, salt))
     return HEAD.pack(MARK, checksum, len(content), number)
-
-
-def framed(content: bytes, number: int, salt: int = 0) -> bytes:
-    """A record as the file has it."""
-    return head_of(content, number, salt) + content
 
 
 def begin_log(path: Path, learner: OnlineClassifier, number: int) -> None:
@@ -100,9 +96,9 @@ class Reader:
         self.path = path
         self.salt = 0
         with path.open("rb") as file:
+            mark = file.read(len(MARK))
             record = self._record(file, 0)
-            self._last = self._head(file, 0)
-        if self._last[1].startswith(EARLIER_MARK):
+        if mark == EARLIER_MARK:
             raise ValueError(
                 f"{path} is of a journal of an earlier version of omma, which this version cannot "
                 "read: resume it with that version and save its learner to a file, which this "
@@ -115,7 +111,8 @@ class Reader:
         self.end, self.number = record.end, record.number + 1
         self.first = self.number
         # The checksum of the snapshot seeds all others.
-        self.salt = HEAD.unpack(self._last[1])[1]
+        self.salt = HEAD.unpack(record.head)[1]
+        self._last = 0, record.head  # where the last record begins, and what is before its content
 
     def events(self, stop: int | None = None) -> Iterator[tuple[bytes, int]]:
         """The events that were not read before, and the byte at which each begins.
@@ -126,13 +123,15 @@ class Reader:
         with self.path.open("rb") as file:
             while self.end != stop and (record := self._next(file)) is not None:
                 yield record.content, self.end
-                self._last = self._head(file, self.end)
+                self._last = self.end, record.head
                 self.end, self.number = record.end, self.number + 1
 
     def is_as_read(self) -> bool:
         """Whether the last record that was read is still there: its writer may have removed it."""
+        place, head = self._last
         with self.path.open("rb") as file:
-            return self._head(file, self._last[0]) == self._last
+            file.seek(place)
+            return file.read(HEAD.size) == head
 
     def unfinished(self) -> bytes:
         """The bytes after the last event that was read."""
@@ -180,59 +179,43 @@ class Reader:
         # Its writer may have removed it while it was read: then less of it is there.
         if head_of(content, number, self.salt) != head:
             return None
-        return Record(number, content, place + len(head) + length)
-
-    def _head(self, file: BinaryIO, place: int) -> tuple[int, bytes]:
-        file.seek(place)
-        return place, file.read(HEAD.size)
+        return Record(number, head, content, place + len(head) + length)
 
 
 class Log:
-    """The end of a log, where records are appended."""
+    """The end of a log, where records are appended.
+
+    ``kept`` is the size of the file with all records that are kept, and the number of the next
+    one: together, so that no interrupt comes between.
+    """
 
     def __init__(self, reader: Reader) -> None:
-        self.path = reader.path
         self._salt = reader.salt
-        # Size and number of the next record: together, so that no interrupt comes between.
-        self._kept = reader.end, reader.number
-        self._after = self._kept
-        self._file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        self.kept = reader.end, reader.number
+        self._file = os.open(reader.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         try:
             self.roll_back()
         except BaseException:
             self.close()
             raise
 
-    @property
-    def size(self) -> int:
-        """Bytes of the records that are kept."""
-        return self._kept[0]
-
-    @property
-    def number(self) -> int:
-        """The number of the next record."""
-        return self._kept[1]
-
-    def append(self, content: bytes) -> None:
-        """Write a record; until ``keep`` is called, ``roll_back`` removes it."""
-        size, number = self._kept
-        record = framed(content, number, self._salt)
-        self._after = size + len(record), number + 1
+    def append(self, content: bytes) -> tuple[int, int]:
+        """Write a record; ``roll_back`` removes it, unless the result is assigned to ``kept``."""
+        size, number = self.kept
+        record = head_of(content, number, self._salt) + content
         # The system may take less than all of it, as on a disk that is nearly full.
         written = 0
         while written < len(record):
             written += os.write(self._file, record[written:])
-
-    def keep(self) -> None:
-        """Keep what was appended."""
-        self._kept = self._after
+        return size + len(record), number + 1
 
     def roll_back(self) -> None:
         """Remove all bytes after the records that are kept."""
-        if os.fstat(self._file).st_size != self.size:
-            os.ftruncate(self._file, self.size)
+        size, _ = self.kept
+        if os.fstat(self._file).st_size != size:
+            os.ftruncate(self._file, size)
             os.fsync(self._file)
-        os.lseek(self._file, self.size, os.SEEK_SET)
+        os.lseek(self._file, size, os.SEEK_SET)
 
     def sync(self) -> None:
         """Bring all that was appended to the disk."""
@@ -240,9 +223,7 @@ class Log:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file >= 0:
-            descriptor, self._file = self._file, -1
-            os.close(descriptor)
+        os.close(self._file)
 
 
 # Folders
@@ -348,7 +329,27 @@ class Journal:
             raise FileNotFoundError(f"{folder} is not a folder with a journal")
         self = cls.__new__(cls)
         with self._opened(folder, sync, snapshot_every):
-            self._go_on(Follower(folder, metric=metric))
+            follower = Follower(folder, metric=metric)
+            self.learner = follower.look()
+            reader, self._generation = follower.reader, follower.generation
+            unfinished = reader.unfinished()
+            if unfinished:
+                aside = self.folder / f"unfinished-{self._generation}-{reader.end}"
+                with aside.open("ab") as file:
+                    file.write(unfinished)
+                    file.flush()
+                    os.fsync(file.fileno())
+            # A killed process may have left a log whose name no sync has brought to the disk.
+            sync_folder(self.folder)
+            self._calls = reader.number - reader.first
+            self._log = Log(reader)
+            self._remove_older()
+            if unfinished:
+                warnings.warn(
+                    f"{self.folder} ended in an unfinished record: its {len(unfinished):,} bytes "
+                    f"were moved to {aside.name}",
+                    stacklevel=2,
+                )
             self.learner._journal = self
         return self
 
@@ -377,38 +378,14 @@ class Journal:
         self._generation = -1  # the number of the log; there is none yet
         self._calls = 0  # since the snapshot
         self._in_doubt = False  # whether disk and learner may differ: then nothing more is written
-        with ExitStack() as locks:
-            locks.enter_context(locked(self.folder / "journal", "another journal"))
-            locks.enter_context(locked_folder(self.folder))  # should that file be deleted
-            self._locks = locks.pop_all()
+        self._locks = ExitStack()
         try:
+            self._locks.enter_context(locked(self.folder / "journal", "another journal"))
+            self._locks.enter_context(locked_folder(self.folder))  # should that file be deleted
             yield
         except BaseException:
             self.close()
             raise
-
-    def _go_on(self, follower: Follower) -> None:
-        """Continue after the last whole event."""
-        self.learner = follower.look()
-        reader, self._generation = follower.reader, follower.generation
-        unfinished = reader.unfinished()
-        if unfinished:
-            aside = self.folder / f"unfinished-{self._generation}-{reader.end}"
-            with aside.open("ab") as file:
-                file.write(unfinished)
-                file.flush()
-                os.fsync(file.fileno())
-        # A killed process may have left a log whose name no sync has brought to the disk.
-        sync_folder(self.folder)
-        self._calls = reader.number - reader.first
-        self._log = Log(reader)
-        self._remove_older()
-        if unfinished:
-            warnings.warn(
-                f"{self.folder} ended in an unfinished record: its {len(unfinished):,} bytes were "
-                f"moved to {aside.name}",
-                stacklevel=3,
-            )
 
     def _check_writable(self) -> Log:
         """The log, if it may be written to."""
@@ -441,12 +418,12 @@ class Journal:
         # In doubt until the learner has counted it, whatever happens in between.
         self._in_doubt, is_written = True, False
         try:
-            file.append(event)
+            after = file.append(event)
             is_written = True
             if (self._calls + 1) % self.sync == 0:
                 file.sync()
             yield
-            file.keep()
+            file.kept = after
         except BaseException:
             file.roll_back()
             self._in_doubt = is_written
@@ -469,23 +446,18 @@ class Journal:
         """Begin a new log with a snapshot of the learner as it is now."""
         with self.learner._lock:
             self._check_writable()
-            path = log_path(self.folder, self._generation + 1)
-            self._in_doubt = True
-            try:
-                self._begin()
-            except BaseException:
-                if not path.exists():  # then the old log is continued
-                    self._in_doubt = False
-                raise
+            self._begin()
 
     def _begin(self) -> None:
         """Write a new log, which is valid once it is there: then older ones are removed.
 
-        Files that cannot be removed now are removed the next time.
+        If it cannot be written, the old log is continued. Files that cannot be removed now are
+        removed the next time.
         """
         generation, old_log = self._generation + 1, self._log
         path = log_path(self.folder, generation)
-        number = secrets.randbits(48) if old_log is None else old_log.number
+        number = secrets.randbits(48) if old_log is None else old_log.kept[1]
+        was_in_doubt, self._in_doubt = self._in_doubt, True
         try:
             begin_log(path, self.learner, number)
         finally:
@@ -493,7 +465,8 @@ class Journal:
                 sync_folder(self.folder)
                 self._log = Log(Reader(path))
                 self._generation, self._calls = generation, 0
-                self._in_doubt = False
+                was_in_doubt = False
+            self._in_doubt = was_in_doubt
         if old_log is not None:
             old_log.close()
         self._remove_older()

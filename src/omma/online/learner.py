@@ -141,8 +141,9 @@ class OnlineClassifier:
                     f"gap of OnlineClassifier needs a metric, and {policy!r} has none of its own: "
                     "pass metric="
                 )
-            budget = policy.budget
-            self._certificate = Certificate("OnlineClassifier", self.metric, budget, self.n_labels)
+            self._certificate = Certificate(
+                "OnlineClassifier", self.metric, policy.budget, self.n_labels
+            )
         self._last: Decision | None = None  # the last decision without an id
         self._waiting = Waiting(
             self.n_labels, limit=max_waiting, max_age=max_age, max_seconds=max_seconds
