@@ -75,21 +75,14 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*COMMANDS]  # list is the module omma.cli.list once that command was called
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name == "run":
+            raise click.UsageError(MOVED)
         if cmd_name not in COMMANDS:
-            return None
+            hint = nearest(cmd_name, COMMANDS, 1) or f"; there are {', '.join(COMMANDS)}"
+            raise click.UsageError(sentence(f"No such command {cmd_name!r}{hint}"))
         command: click.Command = import_module(f"omma.cli.{cmd_name}").command
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] == "run":
-            raise click.UsageError(MOVED)
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            hint = nearest(args[0], COMMANDS, 1) or f"; there are {', '.join(COMMANDS)}"
-            raise click.UsageError(sentence(f"No such command {args[0]!r}{hint}"))
-        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Commands, invoke_without_command=True)
