@@ -1,7 +1,5 @@
 """``omma journal check``: whether a journal is sound; salvages a damaged one up to the damage."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

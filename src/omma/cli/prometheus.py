@@ -49,8 +49,8 @@ class RequestCounts:
         counts = {f'path="{path}",status="{code}"': n for (path, code), n in self.counts.items()}
         yield from _family("omma_requests_total", "counter", "Requests by path and status.", counts)
         name = "omma_request_seconds"
-        yield f"# HELP {name} How long requests took, from their last byte to the answer."
-        yield f"# TYPE {name} histogram"
+        text = "How long requests took, from their last byte to the answer."
+        yield from _family(name, "histogram", text, {})
         # In the format, each bucket includes all buckets below it.
         for bound, total in zip((*BUCKETS, math.inf), accumulate(self.buckets), strict=True):
             yield f'{name}_bucket{{le="{_number(bound)}"}} {total}'

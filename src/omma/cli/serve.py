@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from omma._validate import require
 from omma.cli.learners import LearnerKeeper, learner_options
 from omma.cli.options import (
     say,
@@ -17,6 +18,7 @@ from omma.cli.options import (
     token_option,
     usage,
     whole_number,
+    work,
 )
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -81,14 +83,8 @@ def command(ctx: click.Context, /, **parameters: Any) -> None:
     """  # noqa: D301
     keeper = LearnerKeeper(ctx)
     options = keeper.options
-    try:
-        import uvicorn
-    except ImportError as error:
-        if error.name not in ("uvicorn", "h11"):
-            raise
-        raise click.ClickException(
-            f"omma serve needs {error.name}: pip install 'omma-learn[serve]'."
-        ) from error
+    with work():
+        uvicorn = require("uvicorn", "omma serve needs", "'omma-learn[serve]'")
 
     from omma.cli.http import IDLE, Connections, application
     from omma.cli.service import Service, warm_up

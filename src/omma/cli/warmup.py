@@ -1,7 +1,5 @@
 """``omma warmup``: compile ahead, for images and containers."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
