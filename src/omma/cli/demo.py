@@ -8,7 +8,14 @@ from pathlib import Path
 import click
 
 import omma
-from omma.cli.options import PICTURES, PRIOR, OutputFile, can_draw, say, whole_number
+from omma.cli.options import (
+    PICTURES,
+    PRIOR,
+    OutputFile,
+    can_draw,
+    shows_progress,
+    whole_number,
+)
 
 PICTURE = Path("omma-demo.png")
 METRICS = ("macro_f1", "micro_f1", "macro_balanced_accuracy", "macro_gmean")
@@ -50,12 +57,8 @@ def command(rows: int, labels: int, k: int, seed: int, output: Path | None, no_p
 
     from omma.tables import fitting
 
-    # A terminal shows a progress bar; a log gets one line.
-    is_terminal = Console(stderr=True).is_terminal
-    if not is_terminal:
-        say(f"deciding {rows:,} rows; compiling takes some seconds at first")
     try:
-        about, comparison = run(rows, labels, k, seed, progress=is_terminal)
+        about, comparison = run(rows, labels, k, seed, progress=shows_progress(rows))
     except MemoryError as error:
         raise click.ClickException(
             f"{rows:,} rows of {labels:,} labels do not fit in memory."

@@ -1,5 +1,6 @@
 """``omma evaluate``: which rule to deploy, for probabilities and labels in files."""
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,10 +11,10 @@ from omma.cli.options import (
     PICTURES,
     PRIOR,
     OutputFile,
+    PolicyName,
     at_most_option,
     budget_option,
     can_draw,
-    check_policies,
     limits_option,
     make_policy,
     policy_names,
@@ -68,6 +69,7 @@ BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # those that support --at-mo
 @click.option(
     "--policy",
     "policies",
+    type=PolicyName(policy_names),
     multiple=True,
     metavar="NAME",
     help="Only compare these policies online, without a recommendation; may be repeated. omma "
@@ -123,6 +125,7 @@ BOUNDED = ("baseline", "auto", "omma", "omma_eta")  # those that support --at-mo
 )
 @click.option(
     "--decide",
+    type=PolicyName(policy_names),
     metavar="NAME",
     help="The policy whose decisions and rule are saved, by the first metric.  [default: the only "
     "--policy; else decisions of auto, or of omma_eta without labels, and the recommended rule]",
@@ -188,28 +191,23 @@ def command(**parameters: Any) -> None:
     from omma.datasets.scored import read_scored
     from omma.unseen import check_logged_labels
 
-    # Training rows are read in the same way, with their columns put in the same order.
-    def read(eta: str, labels: str | None, order: tuple[str, ...] | None = None) -> Any:
-        inputs = read_scored(
-            eta,
-            labels,
-            id=options.id_column,
-            probability=options.probability,
-            label=options.label,
-            positive=options.positive,
-            column=options.column,
-            percent=options.percent,
-            by_position=options.by_position,
-            skip_unmatched=options.skip_unmatched,
-            order=order,
-        )
-        return fully_labelled(inputs, targets)
-
+    read = partial(
+        read_scored,
+        id=options.id_column,
+        probability=options.probability,
+        label=options.label,
+        positive=options.positive,
+        column=options.column,
+        percent=options.percent,
+        by_position=options.by_position,
+        skip_unmatched=options.skip_unmatched,
+    )
     with work():
-        inputs = read(options.eta, options.labels)
-        train = None
+        inputs, train = fully_labelled(read(options.eta, options.labels), targets), None
         if options.train_eta is not None:
-            train = read(options.train_eta, options.train_labels, inputs.batch.names).batch
+            # Training rows are read in the same way, with their columns put in the same order.
+            sample = read(options.train_eta, options.train_labels, order=inputs.batch.names)
+            train = fully_labelled(sample, targets).batch
         check_task(inputs.batch, targets, options.at_most)
         measures = [target.metric for target in targets]
         measures += () if limited is None else limited.limits
@@ -238,7 +236,6 @@ def _find_files(options: Any) -> None:
 def _policies(options: Any) -> tuple[str, ...]:
     """The policies to compare: those of --policy, else the usual ones."""
     has_labels, deciders = options.labels is not None, [options.decide] if options.decide else []
-    check_policies((*options.policies, *deciders), policy_names())
     for option, names in (("--policy", options.policies), ("--decide", deciders)):
         unbounded = [name for name in names if name not in BOUNDED]
         if options.at_most is not None and unbounded:

@@ -18,7 +18,7 @@ import omma
 from omma._atomic import replacing
 from omma._json import finite
 from omma.calibration.reliability import CalibrationCheck
-from omma.cli.options import make_policy, say
+from omma.cli.options import make_policy, shows_progress
 from omma.comparison.choice import SIMPLE
 from omma.comparison.cross_fitting import TUNED
 from omma.comparison.protocol import BudgetedMetric
@@ -46,13 +46,13 @@ MOST, LEAST = 10, 5  # labels in the table: those that gain most, and those that
 def fully_labelled(inputs: Scored, targets: list[BudgetedMetric]) -> Scored:
     """Without rows that are labelled in part, if a metric is about one class a row."""
     labels = inputs.batch.labels
-    strict = next((target for target in targets if whole_for(target.metric) is not None), None)
-    if strict is None or labels is None or labels.missing is None:
+    metrics = [target.metric for target in targets if whole_for(target.metric) is not None]
+    if not metrics or labels is None or labels.missing is None:
         return inputs
     is_partial = np.diff(labels.missing.indptr) > 0  # rows with unknown entries
     if is_partial.all():
-        labels.refuse_partly_known(labels.owner, whole_for(strict.metric) or "")
-    why = f"lack some labels and were skipped: {strict.metric.name} is about one class a row"
+        labels.refuse_partly_known(labels.owner, whole_for(metrics[0]) or "")
+    why = f"lack some labels and were skipped: {metrics[0].name} is about one class a row"
     return inputs.without(is_partial, why)
 
 
@@ -111,10 +111,7 @@ def run(
     """Compare policies online, choose the rule to deploy, write files, and show it all."""
     batch, at_most, priors = inputs.batch, options.at_most, tuple(dict.fromkeys(options.prior))
     has_labels, first = batch.labels is not None, targets[0]
-    # A terminal shows a progress bar; a log gets one line.
-    is_terminal = Console(stderr=True).is_terminal
-    if not is_terminal:
-        say(f"deciding {batch.n:,} rows; compiling takes some seconds at first")
+    progress = shows_progress(batch.n)
     # Rows keep the order of the files unless somebody asks for a seed or for repetitions.
     start = options.seed or 0
     seeds = [options.seed] if options.repeat == 1 else [*range(start, start + options.repeat)]
@@ -147,7 +144,7 @@ def run(
             train=sample,
             seeds=seeds,
             priors=priors,
-            progress=is_terminal,
+            progress=progress,
         )
         if not options.policies:
             # The table leaves out usual policies that support none of the metrics.
@@ -351,18 +348,15 @@ def _draw(results: Results) -> Any:
 
 def _write_decisions(path: Path, trace: Any, inputs: Scored, raw_cells: bool) -> None:
     """Write decisions, with names of columns and rows if the format has a place for them."""
-    ending = file_ending(path)
-    names = inputs.batch.names if ending in (*NAMED_COLUMNS, ".npz") else None
+    ending, names, values = file_ending(path), inputs.batch.names, trace.predictions
     rows = inputs.rows if ending in NAMED_COLUMNS else None
     if ending in SEPARATORS and not raw_cells:
-        names = None if names is None else tuple(map(spreadsheet_text, names))
+        names = names and tuple(map(spreadsheet_text, names))
         rows = rows and (spreadsheet_text(rows[0]), tuple(map(spreadsheet_text, rows[1])))
     if ending in SEPARATORS and inputs.batch.class_ids and names and trace.policy.budget == 1:
         # A column with the name of each row's class, so that the file can be read as labels.
-        classes = np.array(names)[np.ravel(trace.predictions.argmax(axis=1))]
-        write_matrix(path, classes, ("class",), rows)
-        return
-    write_matrix(path, trace.predictions, names, rows)
+        values, names = np.array(names)[trace.classes], ("class",)
+    write_matrix(path, values, names, rows)
 
 
 # Tables and JSON.
@@ -430,19 +424,24 @@ def _show_inputs(inputs: Scored, console: Console) -> None:
     title = "classes, one a row" if batch.class_ids else "labels"
     kind = "sparse probabilities" if batch.is_sparse else "probabilities"
     data = f"{rows}, one binary label;" if m == 1 else f"{rows}, {m:,} {title}; {kind},"
-    labels = "no labels."
-    if batch.labels is not None:
-        positive, base_rates = _occurrences(batch)
-        rarest, per_row = int(positive.min()), float(base_rates.sum())
-        missing = 0 if batch.labels.missing is None else batch.labels.missing.nnz
-        share = 1.0 - missing / (batch.n * m)
-        partial_labels = "" if missing == 0 else f", {100 * share:.3g} % of all are known"
-        labels = f"{per_row:.3g} labels a row, the rarest in {rarest:,} rows{partial_labels}."
-        if batch.class_ids:
-            labels = f"the rarest class is in {rarest:,} rows."
-        elif m == 1:
-            labels = f"{100 * per_row:.3g} % are positive."
-    console.print(f"{data} {labels}", soft_wrap=True)
+    console.print(f"{data} {_about_labels(batch)}", soft_wrap=True)
+
+
+def _about_labels(batch: omma.Batch) -> str:
+    """How many labels there are, in a few words."""
+    if batch.labels is None:
+        return "no labels."
+    positive, base_rates = _occurrences(batch)
+    rarest = f"{int(positive.min()):,} rows"
+    if batch.class_ids:
+        return f"the rarest class is in {rarest}."
+    if batch.m == 1:
+        return f"{100 * float(base_rates[0]):.3g} % are positive."
+    known = ""
+    if batch.labels.missing is not None:
+        share = 1.0 - batch.labels.missing.nnz / (batch.n * batch.m)
+        known = f", {100 * share:.3g} % of all are known"
+    return f"{float(base_rates.sum()):.3g} labels a row, the rarest in {rarest}{known}."
 
 
 def _show_choice(choice: omma.Choice, console: Console, *, with_labels: bool) -> None:
@@ -511,10 +510,8 @@ def _occurrences(batch: omma.Batch) -> tuple[NDArray[np.float64], NDArray[np.flo
     The base rate is over the rows in which the label is known.
     """
     if batch.labels is None:
-        expected = np.asarray(batch.values.sum(axis=0, dtype=np.float64)).reshape(-1)
+        expected = np.ravel(batch.values.sum(axis=0, dtype=np.float64))
         return expected, expected / batch.n
-    ids = batch.labels.block(np.arange(batch.n))[2]
-    positive = np.bincount(ids, minlength=batch.m).astype(np.float64)
-    missing = () if batch.labels.missing is None else batch.labels.missing.indices
-    known = batch.n - np.bincount(missing, minlength=batch.m)
+    positive, missing = batch.labels.matrix.sum(axis=0), batch.labels.missing
+    known = batch.n if missing is None else batch.n - missing.sum(axis=0, dtype=np.int64)
     return positive, positive / np.maximum(known, 1)

@@ -17,9 +17,9 @@ from omma.cli.options import (
     PRIOR,
     Command,
     OutputFile,
+    PolicyName,
     at_most_option,
     budget_option,
-    check_policies,
     limits_option,
     make_policy,
     read_metric,
@@ -36,6 +36,13 @@ WINDOW = 1_000  # labelled rows of recent values
 DECIDING = ("metric", "k", "at_most", "policy", "prior", "subject_to", "half_life", "window")
 
 
+def streaming_policies() -> tuple[str, ...]:
+    """Names of policies whose memory does not grow with the rows."""
+    from omma.policies.registry import ONLINE, REGISTRY, STILL
+
+    return tuple(name for name, entry in REGISTRY.items() if entry.kind in (ONLINE, STILL))
+
+
 def learner_options(unit: str) -> Callable[[Command], Command]:
     """The options of a learner: what decides, which rows wait, and where it is kept."""
     declared: list[Callable[[Any], Any]] = [
@@ -46,6 +53,7 @@ def learner_options(unit: str) -> Callable[[Command], Command]:
         at_most_option,
         click.option(
             "--policy",
+            type=PolicyName(streaming_policies),
             default="auto",
             show_default=True,
             metavar="NAME",
@@ -112,13 +120,6 @@ def learner_options(unit: str) -> Callable[[Command], Command]:
     return wrap
 
 
-def streaming_policies() -> tuple[str, ...]:
-    """Names of policies whose memory does not grow with the rows."""
-    from omma.policies.registry import ONLINE, REGISTRY, STILL
-
-    return tuple(name for name, entry in REGISTRY.items() if entry.kind in (ONLINE, STILL))
-
-
 class LearnerKeeper:
     """The learner of a command: resumed, or begun by the first good row; and where it is saved.
 
@@ -130,17 +131,15 @@ class LearnerKeeper:
             return ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
 
         self.options = options = SimpleNamespace(**ctx.params)
-        check_policies((options.policy,), streaming_policies())
         state, journal = options.state, options.journal
         if state is not None and journal is not None:
             raise click.UsageError("Pass --state or --journal, not both: a journal has a state.")
         if state is None and options.save_every:
             raise click.UsageError("--save-every needs --state.")
-        self.resumes = state is not None and state.is_file()
-        if journal is not None:
-            self.resumes = journal.is_dir() and any(journal.glob("log-*[0-9]"))
-        elif was_written("sync"):
+        if journal is None and was_written("sync"):
             raise click.UsageError("--sync needs --journal.")
+        has_state = state is not None and state.is_file()
+        self.resumes = has_state or (journal is not None and has_journal(journal))
         # A resumed learner brings its policy: without --metric there is none to apply options to.
         deciding = [name.replace("_", "-") for name in DECIDING if was_written(name)]
         if options.metric is None and not self.resumes:
@@ -260,6 +259,11 @@ class LearnerKeeper:
         self.learner = learner
 
 
+def has_journal(folder: Path) -> bool:
+    """Whether there is a folder with the logs of a journal."""
+    return any(folder.glob("log-*[0-9]"))
+
+
 def content_of(learner: omma.OnlineClassifier) -> str:
     """What a learner has counted, in a few words."""
     stats = learner.stats()
@@ -282,12 +286,13 @@ def _policy_of(options: Any) -> tuple[Any, Any]:
         policy: Any = make_policy(options.policy, metric, k, options.prior, None, limits, at_most)
     if options.half_life is not None and options.window is not None:
         raise click.UsageError("Pass --half-life or --window, not both.")
-    if options.half_life is not None:
-        with usage("--half-life"):
-            policy = omma.Forgetting(policy, options.half_life)
-    if options.window is not None:
-        with usage("--window"):
-            policy = omma.Window(policy, options.window)
+    for option, around, rows in (
+        ("--half-life", omma.Forgetting, options.half_life),
+        ("--window", omma.Window, options.window),
+    ):
+        if rows is not None:
+            with usage(option):
+                policy = around(policy, rows)
     return policy, metric
 
 

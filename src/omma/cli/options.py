@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +86,22 @@ class OutputFile(click.Path):
         return path
 
 
+class PolicyName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
+    """The name of a policy among those of ``names``, a function that ``--help`` does not call."""
+
+    name = "policy"
+
+    def __init__(self, names: Callable[[], tuple[str, ...]]) -> None:
+        self.names = names
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        known = self.names()
+        if value not in known:
+            hint = nearest(value, known) or f"; policies are {', '.join(known)}"
+            self.fail(sentence(f"unknown policy {value!r}{hint}"), param, ctx)
+        return value
+
+
 def _read_token(ctx: click.Context, option: click.Parameter, file: BinaryIO | None) -> str:
     """The token in the file that ``--token-file`` names; empty without one."""
     if file is None:
@@ -142,6 +158,16 @@ raw_cells_option = click.option(
 def say(text: str) -> None:
     """Print a message for people; standard output is for what programs read."""
     click.echo(text, err=True)
+
+
+def shows_progress(rows: int) -> bool:
+    """Whether a terminal will show a progress bar; a log gets one line instead."""
+    from rich.console import Console
+
+    is_terminal = Console(stderr=True).is_terminal
+    if not is_terminal:
+        say(f"deciding {rows:,} rows; compiling takes some seconds at first")
+    return is_terminal
 
 
 def with_options(text: str) -> str:
@@ -248,15 +274,6 @@ def policy_names() -> tuple[str, ...]:
     from omma.policies.registry import NAMES
 
     return tuple(name for name in NAMES if name != "top_k_or_half")  # another name of baseline
-
-
-def check_policies(names: Iterable[str], known: tuple[str, ...]) -> None:
-    """Refuse a policy that does not exist."""
-    for name in names:
-        if name not in known:
-            hint = nearest(name, known) or f"; policies are {', '.join(known)}"
-            text = sentence(f"unknown policy {name!r}{hint}")
-            raise click.BadParameter(text, param_hint="--policy")
 
 
 def make_policy(

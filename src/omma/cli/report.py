@@ -12,7 +12,7 @@ import click
 import omma
 from omma._atomic import replacing
 from omma._html import html_table
-from omma.cli.learners import RecentStats
+from omma.cli.learners import RecentStats, has_journal
 from omma.cli.options import work
 
 MOVED = (
@@ -51,11 +51,10 @@ def command(places: tuple[Path, ...], form: str, output: Path | None) -> None:
         omma report journal --output journal.html
     """  # noqa: D301
     # A folder without logs may be records of the study.
-    journals = [place for place in places if any(place.glob("log-*[0-9]"))]
-    if len(places) != 1 or not journals or form != "html":
+    if len(places) != 1 or not has_journal(places[0]) or form != "html":
         raise click.UsageError(MOVED)
     with work():
-        text = page(journals[0])
+        text = page(places[0])
         if output is None:
             click.echo(text, nl=not text.endswith("\n"))
             return
