@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -119,7 +119,8 @@ def replay(
     if batch.names is not None:
         policy = policy.for_names(batch.names)
     engine = _engine(policy, judged_by, batch)
-    check_seen("replay", seen, audited)
+    if seen is not None or audited is not None:
+        check_seen("replay", seen, audited)
     flags = None
     if seen is not None:
         check_policy("replay", policy, judged_by)
@@ -222,12 +223,11 @@ def _engine(policy: Policy, judged_by: Metric, batch: Batch) -> Engine:
 
 def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:
     n = batch.n
-    if np.ndim(checkpoints) == 0:
-        number = check_positive_int("replay", "checkpoints", checkpoints, least=0)
+    if isinstance(checkpoints, Hashable) and np.ndim(checkpoints) == 0:
         # A look takes about as long as deciding m stored entries.
         stored = batch.eta.matrix.nnz if isinstance(batch.eta, SparseProbabilities) else n * batch.m
-        number = min(number, n, max(FEWEST, PASSES * stored // batch.m))
-        return np.unique(np.linspace(n / max(number, 1), n, number).round().astype(np.int64))
+        affordable = max(FEWEST, PASSES * stored // batch.m)
+        return _evenly(checkpoints, min(affordable, n), n).copy()
     # Kernels go through the places once, so these must rise.
     places = np.asarray(checkpoints)
     rising = places.ndim == 1 and (np.diff(places) > 0).all()
@@ -240,6 +240,14 @@ def _places(checkpoints: int | ArrayLike, batch: Batch) -> NDArray[np.int64]:
             f"checkpoints of replay must be at most {n}, the number of rows, got {places[-1]}"
         )
     return places.astype(np.int64)
+
+
+@lru_cache(maxsize=16, typed=True)
+def _evenly(checkpoints: Any, most: int, n: int) -> NDArray[np.int64]:
+    """Evenly spaced numbers of rows, for replays of n rows; the number of them is checked once."""
+    number = min(check_positive_int("replay", "checkpoints", checkpoints, least=0), most)
+    steps = np.linspace(n / max(number, 1), n, number)
+    return np.unique(steps.round().astype(np.int64))
 
 
 def _pair_counts(
