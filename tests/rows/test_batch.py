@@ -160,8 +160,8 @@ def test_a_small_replay_makes_few_calls():
             omma.replay(policy, eta, y)
         finally:
             sys.setprofile(None)
-    assert calls.total() < 80
-    assert len(calls) < 16
+    assert calls.total() <= 60
+    assert len(calls) <= 10
 
 
 def test_a_comparison_reads_once_and_once_what_it_learns_from(reads):
