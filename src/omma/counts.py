@@ -283,13 +283,6 @@ def snapshot_counts(cells: NDArray[np.float64], rows: NDArray[np.float64]) -> li
     return [Counts._unchecked(counts, n) for counts, n in zip(cells, rows.tolist(), strict=True)]
 
 
-def estimates_of(state: State) -> Counts | None:
-    """The counts of probabilities in a state; None where decisions look at true labels."""
-    if state.labels is None:
-        return None
-    return Counts._unchecked(state.cells.copy(), state.own.rows)
-
-
 def state_of(counts: Counts) -> State:
     """A state with these counts, and the sums over labels that some metrics need."""
     state = State(counts.m)

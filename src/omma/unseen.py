@@ -104,8 +104,7 @@ def check_policy(owner: str, policy: Policy, metric: Metric | None) -> None:
     why = policy.whole_rows(metric)
     if why is not None:
         raise ValueError(f"seen='predicted' of {owner} needs labels one by one: not possible{why}")
-    learns = not isinstance(policy, FixedPolicy)
-    if learns and policy.feedback == "labels":
+    if policy.feedback == "labels" and not isinstance(policy, FixedPolicy):
         raise ValueError(
             f"seen='predicted' of {owner} needs a policy that looks at probabilities, as omma.Auto "
             f"does: {policy!r} would take the positives that it saw for all there are"

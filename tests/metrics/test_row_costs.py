@@ -63,3 +63,8 @@ def test_what_costs_nothing_is_not_said():
 def test_bad_input_gets_a_sentence(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_costs_are_numbers():
+    with pytest.raises(TypeError, match="false_alarm of RowCosts must be numbers, got 'five'"):
+        RowCosts("five", 1)

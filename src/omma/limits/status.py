@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from omma.counts import Counts, counts_of, estimates_of
+from omma.counts import Counts, counts_of
 from omma.limits.compiled import price_unit
 from omma.limits.limit import Limit
 from omma.state import State
@@ -149,13 +149,13 @@ def limit_statuses(limits: tuple[Limit, ...], state: State) -> tuple[LimitStatus
     """The status of a policy's limits in one of its states."""
     if state.prices is None:
         return ()
-    labels, estimates = counts_of(state), estimates_of(state)
+    labels, own = counts_of(state), Counts._unchecked(state.cells.copy(), state.own.rows)
     statuses = []
     for limit, price in zip(limits, state.prices.mu.tolist(), strict=True):
         limit = limit.named(None, state.m, "a policy")
         # Predictions are known of all rows; rates of rows whose labels came, or of estimates.
-        of_all_rows = estimates is not None and (state.known is None or not limit.needs_labels)
-        counts = estimates if of_all_rows and estimates is not None else labels
+        of_all_rows = state.known is None or not limit.needs_labels
+        counts = own if of_all_rows and state.labels is not None else labels
         if counts.n > 0:
             price *= price_unit(limit, counts)
         statuses.append(LimitStatus.of(limit, counts, price))

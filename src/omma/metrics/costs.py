@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from omma._validate import shown
 from omma.counts import Counts
 from omma.metrics.base import Metric
-from omma.rows.arrays import meaning
+from omma.rows.arrays import meaning, read_numbers
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -139,7 +139,7 @@ class RowCosts:
     def __post_init__(self) -> None:
         for name in ("false_alarm", "miss"):
             cost = getattr(self, name)
-            numbers = np.array(cost, dtype=np.float64)
+            numbers = read_numbers("RowCosts", name, cost).copy()
             if not (np.isfinite(numbers) & (numbers >= 0)).all():
                 raise ValueError(
                     f"{name} of RowCosts must be finite and at least 0, got {shown(cost)}"
