@@ -123,6 +123,13 @@ def test_predicting_is_pure(policy, layout):
 
 
 @every
+@pytest.mark.parametrize("width", [M - 1, 9 * M])
+def test_rows_of_another_number_of_labels_are_refused(policy, width):
+    with pytest.raises(ValueError, match=f"must have {M} labels.*, got {width}"):
+        learner_of(policy).predict(np.full((3, width), 0.5))
+
+
+@every
 def test_what_is_returned_or_given_may_be_changed_afterwards(policy):
     eta, y = data(policy)
     expected = replayed(policy, eta, y)

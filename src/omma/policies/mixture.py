@@ -114,6 +114,8 @@ class DrawsRules(Policy):
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
         rows, plan = read_probabilities(self.owner, eta), self.plan_of(state)
+        if rows.m != state.m:  # kernels do not check it
+            raise ValueError(f"eta of {self.owner} must have {state.m} labels, got {rows.m}")
         picks = self.picks(state, fingerprints(rows))
         # On a new state: deciding must not change the counts of this one.
         engine = Engine.start(plan, state.m)
