@@ -309,6 +309,16 @@ def test_history_bounds_what_is_kept(layout):
     assert len(learner.state.arrays()["kept_weights"]) == 20
 
 
+@pytest.mark.parametrize("feedback", ["labels", "estimates"])
+def test_a_row_without_labels_is_kept_if_its_probabilities_are_counted(feedback):
+    eta, y = stream(17, n=30)
+    policy = omma.OnlineFrankWolfe("macro_f1", feedback=feedback)
+    state = policy.init(eta.shape[1])
+    for t, (row, labels) in enumerate(zip(eta, y, strict=True)):
+        policy.update(state, row, None if t % 3 else labels, policy.predict(state, row))
+    assert len(state.arrays()["kept_weights"]) == state.rows == (10 if feedback == "labels" else 30)
+
+
 # Options
 
 

@@ -201,8 +201,10 @@ class OnlineFrankWolfeEngine(MixtureEngine):
     ) -> None:
         super().learn(eta, y, prediction, weight, late=late, audit=audit)
         state, policy = self.state, self.policy
-        if late and state.labels is not None:
+        if late and policy.soft:
             return  # kept when it was decided
+        if y is None and not policy.soft:
+            return  # a run on it would take it for a row without any label
         # ``needs_eta`` asks for probabilities, and ``whole_rows`` refuses partly labelled rows.
         assert eta is not None
         assert not isinstance(y, PartlyKnown)
