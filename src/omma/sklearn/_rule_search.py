@@ -143,9 +143,7 @@ class RuleSearch:
     ) -> None:
         self.policy, self.sample = policy, sample
         self.seed, self.zero_division = seed, zero_division
-        self.limits = tuple(
-            limit.named(None, sample.m, "MetricClassifier") for limit in policy.limits
-        )
+        self.limits = policy.named_limits(sample.m)
         # The probabilities that a soft policy counts, in place of labels or beside them.
         self.calibration, self.estimates = None, sample.values if policy.soft else None
         if isinstance(policy, Auto):
