@@ -159,13 +159,8 @@ class OnlineCalibrator:
         """
         owner = "OnlineCalibrator.predict"
         table = open_table(owner, "eta", eta, row=self.n_labels > 1)
-        # Kernels take blocks: a single row is a block of one.
-        is_row = self._is_row(table.values)
-        values = np.asarray(table.values)[np.newaxis] if is_row else table.values
-        self._check_width(owner, values)
-        rows = Batch(read_probabilities(owner, values))
-        calibrated, _ = self._run(owner, rows, Settled)
-        return table.restore_type(calibrated[0] if is_row else calibrated)
+        calibrated, _ = self._run(owner, self._read(owner, table.values), Settled)
+        return table.restore_type(calibrated[0] if self._is_row(table.values) else calibrated)
 
     def update(self, eta: Any, y: Any, weight: float | ArrayLike | None = None) -> None:
         """Learn from a row and its labels, or from several rows one after another.
@@ -181,13 +176,7 @@ class OnlineCalibrator:
             A row of weight w counts as w rows.
         """
         owner = "OnlineCalibrator.update"
-        if self._is_row(eta):
-            eta = np.asarray(open_table(owner, "eta", eta).values)[np.newaxis]
-            # Labels of a row come without a dimension for rows, as its probabilities do.
-            if y is not None and not hasattr(y, "tocsr"):
-                y = np.asarray(open_table(owner, "y", y).values)[np.newaxis]
-        self._check_width(owner, eta)
-        batch = Batch.read(owner, eta, y)
+        batch = self._read(owner, eta, y)
         weights = None if weight is None else np.broadcast_to(np.asarray(weight), (batch.n,))
         weights = read_weights(owner, weights, batch.n, "weight")
         # Where one of the rows is wrong, ``_run`` raises and nothing is learned.
@@ -243,6 +232,16 @@ class OnlineCalibrator:
         sample = read_sample(owner, rows, None, None)
         curve = reliability(sample, bins=bins)
         return Scores(log_loss(sample), brier(sample), curve.expected_error), curve
+
+    def _read(self, owner: str, eta: Any, y: Any = None) -> Batch:
+        """Read rows, or a single one as a batch of one, and their labels if there are any."""
+        if self._is_row(eta):
+            eta = np.asarray(open_table(owner, "eta", eta).values)[np.newaxis]
+            # Labels of a row come without a dimension for rows, as its probabilities do.
+            if y is not None and not hasattr(y, "tocsr"):
+                y = np.asarray(open_table(owner, "y", y).values)[np.newaxis]
+        self._check_width(owner, eta)
+        return Batch.read(owner, eta, y)
 
     def _is_row(self, eta: Any) -> bool:
         """Whether probabilities are a single row."""
