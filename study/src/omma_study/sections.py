@@ -112,8 +112,7 @@ class Section:
 
     def mean(self, policy: str, target: str) -> Any:
         """The mean with the best λ; None where the policy was not run for the metric."""
-        place = (policy, target)
-        return float(self.cells.at[place, "mean"]) if place in self.cells.index else None
+        return self.cells["mean"].get((policy, target))
 
     def paper_value(self, policy: str, target: str) -> Any:
         """The paper's value of a cell, where data are the same or made to be like them."""
