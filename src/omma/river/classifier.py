@@ -344,9 +344,7 @@ class SingleLabelMetricClassifier(MetricClassifier, base.Classifier):
         decision = self._hedged({positive: eta.get(positive, 0.0)}, own)
         if decision.predicted.any():
             return positive, decision
-        if not own:
-            return likeliest, decision
-        # The model predicts the positive class and the policy does not: the likeliest other class.
+        # The model itself may predict the positive class: then the likeliest of the others.
         others = [label for label in eta if label != positive]
         return max(others, key=eta.__getitem__, default=not positive), decision
 
@@ -404,8 +402,6 @@ class MultiLabelMetricClassifier(MetricClassifier, base.MultiLabelClassifier):
         """What the model would predict: the most probable k, or all labels above one half."""
         most = self.at_most if self.k is None else self.k
         likely = [label for label in eta if self.k is not None or eta[label] > 0.5]
-        if most is None or len(likely) <= most:
-            return likely
         return sorted(likely, key=eta.__getitem__, reverse=True)[:most]  # of equals, the first
 
     def _true(self, y: Any) -> Collection[Hashable]:

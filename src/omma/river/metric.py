@@ -150,9 +150,8 @@ class Metric(metrics.base.ClassificationMetric):
         True for classifiers, and for multi-label classifiers if the metric averages over labels.
 
         """
-        if self._own.binary or self._own.multiclass:
-            return is_single(model)
-        return is_single(model) or is_multi(model)
+        is_average = not (self._own.binary or self._own.multiclass)
+        return is_single(model) or (is_average and is_multi(model))
 
     def _count(self, y_true: Any, y_pred: Any, w: float, sign: int) -> None:
         number = check_number("Metric", "w", w, low=0.0)
