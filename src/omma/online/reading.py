@@ -15,7 +15,7 @@ from scipy import sparse
 
 from omma._validate import check_number, shown
 from omma.metrics import Metric
-from omma.online.codec import Decision
+from omma.online.codec import Decision, are_label_ids
 from omma.policies import Policy
 from omma.rows.arrays import HEAVIEST, read_numbers, read_weights
 from omma.rows.row import (
@@ -46,12 +46,8 @@ def quick_label_ids(y: Any, m: int) -> NDArray[Any] | None:
     stored = quick_csr_row(y, m)
     if stored is None:
         return None
-    ids: NDArray[np.int32] = stored[0].copy()
-    values = stored[1]
-    if not len(ids):
-        return ids
-    are_labels = ids[0] >= 0 and ids[-1] < m and (ids[1:] > ids[:-1]).all()
-    return ids if are_labels and (values == 1).all() else None
+    ids, values = stored[0].copy(), stored[1]
+    return ids if are_label_ids(ids, m) and (values == 1).all() else None
 
 
 def quick_indicators(y: Any, m: int) -> NDArray[np.float64] | None:
