@@ -51,6 +51,23 @@ def test_a_restart_keeps_names_that_only_the_frame_told(learner, tmp_path):
     assert again.counts == straight().counts
 
 
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("gap", [False, True])
+def test_a_learner_that_decided_no_rows_survives_a_restart(tmp_path, layout, gap):
+    learner = omma.OnlineClassifier(omma.Auto("macro_f1"), 4, gap=gap)
+    learner.predict(ETA[0])
+    learner.update(Y[0])
+    nothing = layout(np.zeros((0, 4)))
+    learner.predict(nothing)
+    learner.save(tmp_path / "s.npz")
+    with omma.Journal(tmp_path / "j", learner):
+        pass
+    loaded = omma.OnlineClassifier.load(tmp_path / "s.npz")
+    for again in (loaded, omma.Journal.read(tmp_path / "j")):
+        again.update(nothing)
+        assert again.counts == learner.counts
+
+
 def test_a_refused_predict_keeps_the_guards_of_the_one_before(learner):
     learner.predict(FRAME)
     for bad in (ETA[:2] + 1, FRAME + 1, FRAME[["a", "b"]], "none", ETA[:, :2]):
@@ -186,7 +203,6 @@ def test_files_without_a_part_of_the_gap(tmp_path, part):
 IDS = np.array([0, 2], np.int32)
 PAIR = (IDS, np.array([0.5, 0.25]))
 LAST = {  # records of the rows that were decided last
-    "none": [],
     "cut": [pack(Decision(IDS, PAIR))[:-1]],
     "longer": [pack(Decision(IDS, PAIR)) + b"\0"],
     "ids that go back": [pack(Decision(IDS[::-1], PAIR))],

@@ -384,6 +384,8 @@ def _arrays(
 
 def _stacked(rows: list[Decision], m: int) -> Decision:
     """The decisions on some rows as the decision on a matrix of them."""
+    if not rows:  # the matrix that was decided had none
+        return Decision(np.zeros((0, m), dtype=np.int8), np.zeros((0, m)))
     first = rows[0]
     if len(rows) == 1:
         return first
