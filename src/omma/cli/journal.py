@@ -31,7 +31,7 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
         omma journal check served/
         omma journal check served/ --salvage saved/
     """  # noqa: D301
-    from omma.online.journal import DamagedError, Follower
+    from omma.online.journal import DamagedError, Follower, Reader
 
     with work():
         follower = Follower(folder)
@@ -44,7 +44,13 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
             learner = Follower(folder, stop=damage.byte).look()
             omma.Journal(salvage, learner).close()
             click.echo(f"{salvage} has {content_of(learner)}.")
-            click.echo(_left_out(damage.path, damage.byte))
+            # Records behind the damage can be read, but not applied: those between are lost.
+            sound = sum(1 for _ in Reader(damage.path).sound_behind(damage.byte - 1))
+            size = damage.path.stat().st_size - damage.byte
+            click.echo(
+                f"Left out: {damage.path} from byte {damage.byte:,} on, {size:,} bytes with "
+                f"{sound:,} sound records."
+            )
             return
         click.echo(f"{folder} is sound: {content_of(learner)}.")
         unfinished = follower.reader.unfinished()
@@ -55,13 +61,3 @@ def command(action: str, folder: Path, salvage: Path | None) -> None:
             )
         if salvage is not None:
             raise ValueError(f"nothing was written to {salvage}: there is no damage in {folder}")
-
-
-def _left_out(path: Path, byte: int) -> str:
-    """A sentence on what is lost of a file that is damaged at a byte."""
-    from omma.online.journal import Reader
-
-    # Records behind the damage can be read, but not applied: those between are lost.
-    sound = sum(1 for _ in Reader(path).sound_behind(byte - 1))
-    size = path.stat().st_size - byte
-    return f"Left out: {path} from byte {byte:,} on, {size:,} bytes with {sound:,} sound records."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,12 +170,11 @@ def view(place: str, stats: dict[str, Any], course: list[float]) -> Group:
     counts = [(text, stats[key]) for key, text in COUNTS.items()]
     counts.append(("refused", sum(stats["refused"].values())))
     values = [(text, f"{stats[key]:.4f}") for key, text in VALUES.items() if stats[key] is not None]
-    values += [("", "")] * (len(counts) - len(values))
     numbers = Table.grid(padding=(0, 2))
     for _ in range(2):
         numbers.add_column(style="dim")
         numbers.add_column(justify="right", min_width=9)
-    for (text, count), value in zip(counts, values, strict=True):
+    for (text, count), value in zip_longest(counts, values, fillvalue=("", "")):
         # Counts are sums of weights, which may be fractions.
         digits = 0 if float(count).is_integer() else 1
         numbers.add_row(text, f"{count:,.{digits}f}", *value)
