@@ -96,6 +96,15 @@ def test_what_is_too_long_is_not_read():
     assert asked(app, "POST", "/decide", part(ROW), length=len(ROW))[0] == 200
 
 
+def test_rows_of_the_first_list_have_one_width():
+    service = begun()
+    app = http.application(service, 1000)
+    rows = [{"id": 1, "eta": [0.9, 0.2]}, {"id": 2, "eta": [0.9]}]
+    status, text = asked(app, "POST", "/decide", part(json.dumps(rows).encode()))
+    assert (status, "expected 2 probabilities, got 1" in text) == (400, True)
+    assert service.keeper.learner is None
+
+
 def test_heads_are_asked_for_as_well():
     app = http.application(begun(), 100)
     assert asked(app, "HEAD", "/health")[0] == 200

@@ -199,6 +199,19 @@ def test_a_decision_may_be_brought_along(stream):
     assert counts.positive.tolist() == [1, 1]
 
 
+def test_a_decision_brought_along_judges_a_policy_that_counts_estimates(stream):
+    """Its labels are counted; its probabilities were when it was made."""
+    first, brought = '{"eta": [0.9, 0.4]}\n', '{"y": [1, 1], "decision": [1, 0]}\n'
+    options = ("--metric", "macro_f1", "--policy", "omma_eta", "--state")
+    stream(first, *options, "one.npz")
+    done = stream(first + brought, *options, "two.npz")
+    assert done.exit_code == 0, done.stderr
+    one, two = (omma.OnlineClassifier.load(name) for name in ("one.npz", "two.npz"))
+    assert two.counts.tp.tolist() == [1, 0]
+    assert two.counts.positive.tolist() == [1, 1]
+    assert two.rule == one.rule
+
+
 def test_rows_that_wait_too_long_are_forgotten_with_a_warning(stream):
     text = "".join(json.dumps(line) + "\n" for line in delayed(ETA[:6], Y[:6], 4))
     done = stream(text, "--metric", "macro_f1", "--pending", 2)
@@ -250,6 +263,7 @@ BAD = [
     ('{"y": [1, 0, 0, 0, 0.5], "decision": [1, 0, 0, 0, 0]}', "0 and 1 as labels, got 0.5"),
     ('{"y": [1, 0, 0, 0, 0], "decision": [1, 0]}', "expected 5 decisions, got 2"),
     ('{"eta": [1, 0, 0, 0, 0], "decision": [1, 0, 0, 0, 0]}', "expected labels y with a decision"),
+    ('{"eta": [1, 0, 0, 0, 0], "decision": [1, 0], "y": [1, 0]}', "expected 5 decisions, got 2"),
     ('{"id": "q", "y": [1, 0, 0, 0, 0]}', "id 'q' is not known: no decision waits"),
     ('{"y": [1, 0, 0, 0, 0]}', "need the id of a row decided before"),
     ('{"id": "q"}', "expected probabilities, labels or both, got neither"),

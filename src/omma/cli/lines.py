@@ -273,8 +273,8 @@ class LineReader:
     """
 
     def __init__(self, keeper: LearnerKeeper) -> None:
+        self.keeper = keeper
         self.options = keeper.options
-        self.learner = keeper.learner  # a resumed one, which knows its labels
         self.begins_anew = False  # whether this line shows that the header before it was none
         self._format: CsvLines | JsonLines | None = None  # the settled one
         self._tried: CsvLines | JsonLines | None = None  # the one that the last line was read in
@@ -312,6 +312,8 @@ class LineReader:
     def accept(self) -> None:
         """Note that the line read last was good."""
         self._settle()
+        if isinstance(self._format, JsonLines) and self.keeper.learner is not None:
+            self._format.width = self.keeper.learner.n_labels
         self._good += 1
         self._odd = []
 
@@ -333,11 +335,11 @@ class LineReader:
 
     def _format_of(self, text: str) -> CsvLines | JsonLines:
         """A reader of the format of ``--format``, or else of what the line looks like."""
-        n_labels, names = self.options.n_labels, None
-        if self.learner is not None:
-            names = self.learner.names
+        n_labels, names, learner = self.options.n_labels, None, self.keeper.learner
+        if learner is not None:  # a resumed one, which knows its labels
+            names = learner.names
             # With --column, --n-labels is the number of columns.
-            n_labels = n_labels if self.options.column is not None else self.learner.n_labels
+            n_labels = n_labels if self.options.column is not None else learner.n_labels
         form = self.options.form or ("json" if text.lstrip().startswith(("{", "[")) else "")
         if form == "json":
             if self.options.column is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import omma
 from omma.cli.learners import LearnerKeeper, RecentStats
 from omma.cli.options import say
-from omma.cli.streaming import as_answer, check_width, label_row
+from omma.cli.streaming import as_answer, label_row
 from omma.datasets.json_lines import JsonLines, Line, Names
 
 LEAST = 100  # a row counts as at least so many labels: rows of few labels take time as well
@@ -61,8 +61,6 @@ class Service:
             )
         rows = [line.eta for line in lines if line.eta is not None]
         learner = self.keeper.learner or self.keeper.make(len(rows[0]), names)
-        for row in rows:
-            check_width(learner, "probabilities", row)
         # A batch of one row would take longer.
         if len(rows) == 1:
             decisions = learner.decide(rows[0], id=keys[0] if keys else None)
@@ -111,7 +109,7 @@ class Service:
             return line
 
         first = read(rows[0])  # it may tell how many labels there are
-        m = reader.n_labels or (0 if first.eta is None else len(first.eta))
+        m = reader.width = reader.width or (0 if first.eta is None else len(first.eta))
         most = self.keeper.options.max_values
         if len(rows) > 1 and len(rows) * max(m, LEAST) > most:
             raise RefusedError(

@@ -82,8 +82,6 @@ class Stream:
             return
         learner = self._learner_of(len(row), names)
         # Labels are checked before the row is decided: a line is taken as a whole or not at all.
-        if line.eta is not None:
-            check_width(learner, "probabilities", line.eta)
         y = None if line.y is None else label_row(learner, line.y)
         oldest = next(iter(learner.waiting), None)
         if line.id is not None:
@@ -140,7 +138,6 @@ class Stream:
         """Learn from a line that has the decision, too, such as one made before a restart."""
         if y is None:
             raise ValueError("expected labels y with a decision, got none")
-        check_width(learner, "decisions", decision)
         _check_indicators("decisions", decision)
         m, feedback = learner.n_labels, learner.policy.feedback
         if self.options.seen is not None and feedback != "both":
@@ -298,12 +295,6 @@ def as_answer(key: Any, decision: NDArray[np.int8], names: Any) -> dict[str, Any
     return answer
 
 
-def check_width(learner: omma.OnlineClassifier, title: str, values: Vector) -> None:
-    """Refuse a row of another width than the learner's."""
-    if len(values) != learner.n_labels:
-        raise ValueError(f"expected {learner.n_labels} {title}, got {len(values)}")
-
-
 def label_row(learner: omma.OnlineClassifier, y: Any) -> Vector:
     """The labels of a row as 0 and 1, or NaN where unknown; refuse what the learner cannot take."""
     m, metric = learner.n_labels, learner.metric
@@ -314,7 +305,6 @@ def label_row(learner: omma.OnlineClassifier, y: Any) -> Vector:
             raise ValueError(f"expected a class id from 0 to {m - 1}, got {shown(y)}")
         return np.asarray(np.eye(1, m, y)[0])
     row = np.ravel(np.asarray(y, dtype=np.float64))
-    check_width(learner, "labels", row)
     is_known = ~np.isnan(row)
     _check_indicators("labels", row[is_known])
     # Whether a part of the labels is enough is for the learner to say.

@@ -31,14 +31,14 @@ class JsonLines:
 
     Labels may have names: ``{"eta": {"sport": 0.9, "art": 0.1}, "y": ["sport"]}``. All names are
     those of a learner (``names``), or else those of the first line with probabilities; a
-    ``settled`` reader takes no names from lines. Rows of other lengths than ``n_labels`` are
-    refused.
+    ``settled`` reader takes no names from lines. Rows of other lengths than ``width`` are refused;
+    it is ``n_labels``, or what is set once the first row is known.
     """
 
     def __init__(
         self, n_labels: int | None, names: Names | None = None, *, settled: bool = False
     ) -> None:
-        self.n_labels = n_labels
+        self.n_labels = self.width = n_labels
         self._name_labels(names)
         self._settled = settled  # whether a row has been read, with or without names
 
@@ -62,9 +62,12 @@ class JsonLines:
         eta = None if eta is None else self._eta(eta)
         y = None if y is None else self._labels(y)
         decision = None if decision is None else _numbers("decision", decision)
-        for title, row in (("probabilities", eta), ("decisions", decision)):
-            if row is not None and self.n_labels not in (None, len(row)):
-                raise ValueError(f"expected {self.n_labels} {title}, got {len(row)}")
+        width = self.width
+        for title, row in (("probabilities", eta), ("decisions", decision), ("labels", y)):
+            if isinstance(row, np.ndarray):  # y may be a class id
+                width = width or len(row)
+                if len(row) != width:
+                    raise ValueError(f"expected {width} {title}, got {len(row)}")
         if audited not in (None, 0, 1):  # true and false are 1 and 0
             raise ValueError(f"expected true or false as audited, got {shown(audited)}")
         return Line(row_id, eta, y, decision, bool(audited))

@@ -298,7 +298,8 @@ def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
             if line is None or (line.eta is None and line.y is None):
                 continue
             # The first row with probabilities sets the number of labels.
-            reader.n_labels = reader.n_labels or (None if line.eta is None else len(line.eta))
+            if reader.n_labels is None and line.eta is not None:
+                reader.n_labels = reader.width = len(line.eta)
             if reader.n_labels is None:
                 raise ValueError("expected probabilities before labels")
             if line.eta is None and line.id is None:
@@ -327,8 +328,6 @@ def _from_json_lines(path: str) -> tuple[Matrix, Matrix | None]:
             raise ValueError(
                 f"{matrix.where(row)}: expected labels of one kind, class ids or lists"
             )
-        if not is_class and np.size(labels) != m:
-            raise ValueError(f"{matrix.where(row)}: expected {m} labels")
         values[row] = labels
     return with_late_labels(matrix, replace(matrix, values=values))
 
