@@ -1,7 +1,7 @@
 """Tables in files, as columns with names: CSV and TSV text, and Parquet by pyarrow."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -127,26 +127,20 @@ class CsvTable:
         row, which also finds the line of an error.
         """
         has_header = self.names is not None
-        if not numbers or len(self._start) == has_header:
+        start = self._start[0][0] if has_header else 0
+        body = self.lines[start:]
+        # A cell in quotes may span several lines.
+        if not numbers or len(self._start) == has_header or any('"' in line for line in body):
             return None
+        numbered = enumerate(body, start + 1)
+        lines = array("q", (number for number, line in numbered if line.strip(" \r\n")))
+        if self.separator != "," and not texts:  # a comma is a decimal one
+            body = [line.replace(",", ".") for line in body]
         kinds: dict[int, Any] = dict.fromkeys(range(self.width), "U1")  # columns nobody asked for
         kinds |= dict.fromkeys(numbers, np.float64) | dict.fromkeys(texts, object)
-        start = self._start[0][0] if has_header else 0
-        # Without texts, a comma beside other separators is a decimal one.
-        is_decimal = self.separator != "," and not texts
-        lines = array("q")
-
-        def plain() -> Iterator[str]:
-            for number, line in enumerate(self.lines[start:], start=start + 1):
-                if '"' in line:  # a cell in quotes may span several lines
-                    raise ValueError("quotes")
-                if line.strip(" \r\n"):
-                    lines.append(number)
-                    yield line.replace(",", ".") if is_decimal else line
-
         try:
             table = np.loadtxt(
-                plain(),
+                body,
                 [(str(place), kind) for place, kind in kinds.items()],
                 delimiter=self.separator,
                 comments=None,
