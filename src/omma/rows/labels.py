@@ -20,7 +20,6 @@ from omma.rows.arrays import (
     Rows,
     canonical,
     csr,
-    entries_of,
     from_objects,
     is_kernel_ready,
     is_missing,
@@ -73,11 +72,8 @@ class TrueLabels:
         """Indicators that kernels read, and the position of each row in them."""
         if not self.is_sparse:
             return self.values, rows
-        starts, ends, ids = self.block(rows)
-        places = np.arange(len(rows), dtype=np.int64)
-        flags = np.zeros((len(rows), self.m), dtype=np.uint8)
-        flags[np.repeat(places, ends - starts), ids[entries_of(starts, ends)]] = 1
-        return flags, places
+        flags = self.values[rows].toarray().astype(np.uint8, copy=False)
+        return flags, np.arange(len(rows), dtype=np.int64)
 
     @property
     def matrix(self) -> Any:
@@ -177,8 +173,7 @@ def read_labels(
     if is_sparse:
         values, missing = split_missing(sound_csr(owner, parameter, y))
     else:
-        values = plain_array(f"{parameter} of {owner}", y)
-        values = from_objects(values) if values.dtype.kind == "O" else values
+        values = from_objects(plain_array(f"{parameter} of {owner}", y))
         if values.dtype.kind not in "fiub":
             raise TypeError(
                 f"{parameter} of {owner} must hold numbers, got the type {values.dtype}"
