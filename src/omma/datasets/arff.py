@@ -107,7 +107,7 @@ def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence
             is_sparse = True
         rows.add(*_sparse_row(path, number, text, attributes))
     if not is_sparse:
-        return np.array(rows.values).reshape(len(rows), len(attributes))
+        return np.array(rows.values).reshape(-1, len(attributes))
     matrix = rows.matrix(len(attributes))
     matrix.eliminate_zeros()  # dense rows among the sparse ones store all their cells
     return matrix
@@ -146,11 +146,10 @@ def _sparse_row(
 def _check_zeros(path: Path, attributes: Sequence[Attribute]) -> None:
     """Check that the first nominal value, which sparse rows leave out like a zero, is zero."""
     for name, codes in attributes:
-        first = next(iter(codes or ()), None)
-        if codes and first is not None and codes[first] != 0:
+        if codes is not None and next(iter(codes.values())) != 0:
             raise ValueError(
                 f"{path}: expected 0 as the first value of {name!r} in a file of sparse rows, got "
-                f"{first!r}"
+                f"{next(iter(codes))!r}"
             )
 
 

@@ -257,9 +257,6 @@ class SparseRows:
     def __init__(self, kind: str = "f") -> None:
         self.columns, self.values, self.starts = array("q"), array(kind), array("q", [0])
 
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
     def add(self, columns: Sequence[int], values: Sequence[Any]) -> None:
         """Add a row."""
         self.columns.extend(columns)
@@ -272,6 +269,6 @@ class SparseRows:
             width = max(self.columns, default=-1) + 1
         # Copies, as entries are added up in place.
         parts = tuple(np.array(part) for part in (self.values, self.columns, self.starts))
-        matrix = sparse.csr_array(parts, shape=(len(self), width))
+        matrix = sparse.csr_array(parts, shape=(len(self.starts) - 1, width))
         matrix.sum_duplicates()
         return matrix
