@@ -257,7 +257,7 @@ def _pair_counts(
     weights, total = batch.row_weights, Counts.zeros(batch.m, matrix=True)
     for part in stretches:
         # Rows whose class is unknown are in no pair.
-        part = part if labels.known is None else part[labels.known[part]]
+        part = part if labels.complete is None else part[labels.complete[part]]
         if len(part):
             pair = labels.values[part], predictions[part]
             total += Counts.from_labels(*pair, sample_weight=weights[part], matrix=True)

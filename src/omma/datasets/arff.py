@@ -99,13 +99,13 @@ def read_rows(path: Path, lines: Iterator[tuple[int, str]], attributes: Sequence
     """All columns as numbers: a CSR matrix if some row is sparse, else an array."""
     rows, is_sparse, columns = SparseRows(), False, range(len(attributes))
     for number, text in lines:
-        if not text.startswith("{"):
-            rows.add(columns, _dense_row(path, number, text, attributes))
-            continue
-        if not is_sparse:
-            _check_zeros(path, attributes)
+        if text.startswith("{"):
+            if not is_sparse:
+                _check_zeros(path, attributes)
             is_sparse = True
-        rows.add(*_sparse_row(path, number, text, attributes))
+            rows.add(*_sparse_row(path, number, text, attributes))
+        else:
+            rows.add(columns, _dense_row(path, number, text, attributes))
     if not is_sparse:
         return np.array(rows.values).reshape(-1, len(attributes))
     matrix = rows.matrix(len(attributes))

@@ -178,11 +178,10 @@ class Batch:
         """The first row without exactly one label, and its number of labels."""
         if self.labels is None:
             return None
-        counts, known = self.labels.counts, self.labels.known_of(np.arange(self.n))
+        counts, complete = self.labels.counts, self.labels.complete
         # A row with unknown labels may have one label.
-        wrong = (counts != 1) & (known != 0 if len(known) else True)
-        row = int(wrong.argmax()) if wrong.any() else None
-        return None if row is None else (row, int(counts[row]))
+        wrong = np.flatnonzero((counts != 1) & (True if complete is None else complete))
+        return (int(wrong[0]), int(counts[wrong[0]])) if len(wrong) else None
 
     @property
     def one_label_each(self) -> bool:
@@ -222,7 +221,7 @@ class Batch:
         known, gaps = NO_FLAGS, None  # without gaps, kernels are compiled without code for them
         unknown = None
         if labels is not None:
-            known, unknown = labels.known_of(rows), labels.unknown_of(rows)
+            known, unknown = labels.complete_of(rows), labels.unknown_of(rows)
         if unknown is not None or audits is not None:
             lists = (NO_ROWS, NO_ROWS, NO_IDS) if unknown is None else unknown
             gaps = BlockGaps(*lists, NO_NUMBERS if audits is None else audits)

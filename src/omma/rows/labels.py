@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,15 +88,17 @@ class TrueLabels:
         by_row = np.diff(self.values.indptr) if self.is_sparse else self.values.sum(axis=1)
         return np.asarray(by_row, dtype=np.int64)
 
-    def known_of(self, rows: Rows) -> NDArray[np.uint8]:
-        """Flags of rows whose labels are all known; empty if all rows are such."""
-        if self.known is None and self.missing is None:
-            return NO_FLAGS
-        known = np.ones(len(rows), dtype=np.bool_) if self.known is None else self.known[rows]
-        if self.missing is not None:  # a partly labelled row does not count as known
-            starts, ends = row_bounds(self.missing, rows)
-            known = known & (starts == ends)
-        return known.astype(np.uint8)
+    @cached_property
+    def complete(self) -> Flags | None:
+        """Flags of rows whose labels are all known; None stands for all rows."""
+        if self.missing is None:
+            return self.known
+        is_whole: Flags = np.diff(self.missing.indptr) == 0
+        return is_whole if self.known is None else is_whole & self.known
+
+    def complete_of(self, rows: Rows) -> NDArray[np.uint8]:
+        """``complete`` for some rows, as kernels read it; empty if the labels of all are known."""
+        return NO_FLAGS if self.complete is None else self.complete[rows].view(np.uint8)
 
     def unknown_of(self, rows: Rows) -> Ids | None:
         """The unknown labels of partly labelled rows; None if there are no such rows."""

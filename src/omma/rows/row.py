@@ -166,10 +166,9 @@ def labels_of_row(owner: str, parameter: str, values: Any, is_sparse: bool, m: i
 def _rows(labels: TrueLabels, dtype: Any, is_sparse: bool) -> list[Any]:
     """Split labels into rows: indicators, or ids of a sparse row; None for an unknown row."""
     places = np.arange(labels.values.shape[0])
-    rows: list[Any]
     if is_sparse:
         starts, ends, ids = labels.block(places)
-        rows = [ids[start:end].copy() for start, end in zip(starts, ends, strict=True)]
+        rows: list[Any] = [ids[start:end].copy() for start, end in zip(starts, ends, strict=True)]
     else:
         rows = list(labels.indicators(places)[0].astype(dtype))
     if labels.missing is not None:
