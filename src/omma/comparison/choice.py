@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from omma._validate import nearest
 from omma.calibration.reliability import CalibrationCheck
-from omma.comparison.resampling import Range
+from omma.comparison.resampling import Array, Range
 from omma.limits import LimitStatus
 from omma.rule import Rule
 from omma.tables import MISSING, Grid, text_grid, to_html
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SIMPLE = "baseline"  # the name of the 0.5 threshold, or of the top k
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -90,12 +88,12 @@ class PerLabel:
     """
 
     metric: str
-    positive: Vector
-    simple: Vector
-    best: Vector
+    positive: Array
+    simple: Array
+    best: Array
 
     @property
-    def gains(self) -> Vector:
+    def gains(self) -> Array:
         """What the best rule adds to each label."""
         return np.asarray(self.best - self.simple)
 

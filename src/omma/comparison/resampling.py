@@ -142,8 +142,8 @@ class Resampler:
 
     def counts(self, rule: int) -> Counts:
         """Counts of a rule on all rows, each label in proportion to the rows where it is known."""
-        tp, predicted, positive = (cell[0, rule] / self.scale for cell in self.whole[:3])
-        return Counts(tp, predicted, positive, float(self.whole.n[0, rule] / self.scale))
+        tp, predicted, positive, n = (cell[0, rule] / self.scale for cell in self.whole[:4])
+        return Counts(tp, predicted, positive, float(n))
 
     def known(self, rule: int) -> list[Array]:
         """(tp, predicted, positive, n) of each label, over the rows in which it is known."""

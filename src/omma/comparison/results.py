@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -127,12 +126,12 @@ class Cell(Runs):
 
         Where a comparison was stopped, priors that ran on more sequences go first.
         """
-
-        def order(runs: Runs) -> tuple[int, float]:
+        best = max(
+            by_prior.values(),
             # An unknown mean is the worst.
-            return len(runs.seeds), -math.inf if math.isnan(runs.mean) else runs.mean
-
-        best = max(by_prior.values(), key=order, default=Runs())
+            key=lambda runs: (len(runs.seeds), np.nan_to_num(runs.mean, nan=-np.inf)),
+            default=Runs(),
+        )
         return cls(**vars(best), by_prior=by_prior, **about)
 
     @property
@@ -298,23 +297,21 @@ class Comparison:
         """Draw what each λ is worth, mean and standard deviation of the final value."""
         from omma.plots import plot_priors
 
-        def by_prior(cell: Cell) -> tuple[Any, Any, Any]:
-            # A policy without a prior has one run, which is drawn as a level line.
-            runs = cell.by_prior.values()
-            points = [(math.nan if r.prior is None else r.prior, r.mean, r.std) for r in runs]
-            priors, means, deviations = np.array(points).T
-            return priors, means, deviations
+        def by_prior(cell: Cell) -> Vector:
+            # None, in place of a prior, becomes NaN: a level line.
+            points = [(runs.prior, runs.mean, runs.std) for runs in cell.by_prior.values()]
+            return np.array(points, dtype=np.float64).T
 
         line = f"{title}{self._caption()}. A ring marks the best λ of each policy."
         return plot_priors(self._panels(by_prior, metric), self.priors, title=line)
 
     def _panels(
-        self, points: Callable[[Cell], tuple[Any, Any, Any]], metric: str | None
+        self, points: Callable[[Cell], Iterable[Any]], metric: str | None
     ) -> dict[str, dict[str, Band]]:
         """The curve of each policy that has run, for each metric; metrics without any are left out.
 
-        ``points`` returns x, mean and deviation of a curve. A metric that was asked for is not left
-        out, so that the plot can say what is missing.
+        ``points`` returns x, means and deviations of a curve. A metric that was asked for is kept,
+        so that the plot can say what is missing.
         """
         from omma.plots import Band
         from omma.plots.palette import looks

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from omma._validate import shown
+from omma.export import seats_of
 from omma.metrics import Metric
 from omma.metrics.base import OF_CLASSES
 from omma.rows.arrays import read_probabilities
@@ -170,6 +171,11 @@ class Problem:
         return decisions.astype(self.dtype)
 
 
+def labels_problem(owner: str, m: int) -> Problem:
+    """The problem of m labels, where there is no y to read it from."""
+    return Problem(owner, MULTILABEL, np.arange(m), None, np.dtype(np.int64))
+
+
 def _of_one_output(classes: Any) -> Any:
     """The classes of one output; None for a list of classes per label, which are always 0 and 1."""
     return None if classes is None or np.ndim(classes[0]) else classes
@@ -252,7 +258,7 @@ def decision_scores(rule: Rule, eta: Any, problem: Problem) -> Floats:
     dense = eta.toarray() if sparse.issparse(eta) else np.asarray(eta, dtype=np.float64)
     decided = np.asarray(rule.predict(dense)).reshape(len(dense), problem.m)
     eta = dense.reshape(decided.shape).astype(np.float64)
-    budget = rule.at_most if rule.k is None else rule.k
+    budget = seats_of(rule)
     if budget is None:
         # A label that is never predicted, or only below its threshold, ranks by its probability.
         scores = eta - np.nan_to_num(np.minimum(rule.thresholds, NEVER), nan=NEVER)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from omma._validate import shown
 from omma.rule import Rule
-from omma.sklearn._problem import BINARY, MULTICLASS, MULTILABEL, Problem
+from omma.sklearn._problem import BINARY, MULTICLASS, Problem, labels_problem
 from omma.sklearn.classifier import Probabilities, where_inner_has
 
 OWNER = "RuledClassifier"
@@ -104,23 +104,23 @@ class RuledClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         own = estimator.classes_
         # Estimators of many labels have a list of classes for each, OneVsRestClassifier a flag.
         if isinstance(own, list | tuple) or getattr(estimator, "multilabel_", False):
-            return Problem(OWNER, MULTILABEL, np.arange(m), None, np.dtype(np.int64))
+            return labels_problem(OWNER, m)
         classes = np.asarray(own)
         known = classes.tolist()
-        # One threshold for the positive of two classes, as of FixedThresholdClassifier.
-        if m == 1 and len(classes) == 2:
-            if self.pos_label is not None and self.pos_label not in known:
-                raise ValueError(
-                    f"pos_label of {OWNER} must be one of {shown(known)}, got "
-                    f"{shown(self.pos_label)}"
-                )
-            positive = 1 if self.pos_label is None else known.index(self.pos_label)
-            return Problem(OWNER, BINARY, classes, None, classes.dtype, positive=positive)
-        if len(classes) != m:
+        if len(known) == m:
+            if self.rule.k != 1:
+                return labels_problem(OWNER, m)
+            return Problem(OWNER, MULTICLASS, classes, None, classes.dtype)
+        if m != 1 or len(known) != 2:
             raise ValueError(
                 f"rule of {OWNER} must have a label for each of {shown(known)}, or one "
                 f"for the positive of two classes, got {m}"
             )
-        if self.rule.k == 1:
-            return Problem(OWNER, MULTICLASS, classes, None, classes.dtype)
-        return Problem(OWNER, MULTILABEL, np.arange(m), None, np.dtype(np.int64))
+        # One threshold for the positive of two classes, as of FixedThresholdClassifier.
+        positive_class = known[1] if self.pos_label is None else self.pos_label
+        if positive_class not in known:
+            raise ValueError(
+                f"pos_label of {OWNER} must be one of {shown(known)}, got {shown(positive_class)}"
+            )
+        positive = known.index(positive_class)
+        return Problem(OWNER, BINARY, classes, None, classes.dtype, positive=positive)

@@ -12,8 +12,8 @@ from omma._validate import check_positive_int
 from omma.metrics import Metric, read_target
 from omma.metrics.names import MetricName
 from omma.metrics.target import Target
-from omma.rule import Rule
-from omma.sklearn._problem import MULTILABEL, Problem
+from omma.rule import simple_rule
+from omma.sklearn._problem import labels_problem
 
 
 def make_scorer(
@@ -99,19 +99,15 @@ class BudgetScorer:
         """The metric of the estimator's decisions on some rows."""
         y_pred = estimator.predict(X)
         is_vector = np.ndim(y_true) == 1 and not sparse.issparse(y_true)
-        eta = None
         if is_vector and self.k > 1:  # one class per row: the k most probable ones are scored
             classes = np.asarray(estimator.classes_)
             y_true = (np.asarray(y_true)[:, np.newaxis] == classes).astype(np.int8)
             eta = np.asarray(estimator.predict_proba(X))
+            y_pred = simple_rule(self.k, len(classes)).predict(eta)
         # The estimator's own decisions are scored if each row has k labels.
         elif not is_vector and (np.asarray(y_pred.sum(axis=1)) != self.k).any():
-            labels = np.arange(y_pred.shape[1])
-            problem = Problem("make_scorer", MULTILABEL, labels, None, np.dtype(np.int8))
-            eta = problem.eta(estimator, X)
-        if eta is not None:
-            m = eta.shape[1]
-            y_pred = Rule(np.ones(m), np.zeros(m), self.k).predict(eta)
+            problem = labels_problem("make_scorer", y_pred.shape[1])
+            y_pred = simple_rule(self.k, problem.m).predict(problem.eta(estimator, X))
         return self.metric.score(y_true, y_pred, sample_weight, zero_division=self.zero_division)
 
     def __repr__(self) -> str:
