@@ -152,8 +152,9 @@ def compare(
         for prior in by_prior
     ]
     outcomes: dict[Task, Outcome] = {}
-    jobs = n_jobs or _cores()
-    complete = run_all(tasks, run, outcomes.__setitem__, n_jobs=jobs, progress=progress)
+    complete = run_all(
+        tasks, run, outcomes.__setitem__, n_jobs=n_jobs or _cores(), progress=progress
+    )
     if not complete and not outcomes:
         raise KeyboardInterrupt
 

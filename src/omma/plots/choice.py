@@ -63,19 +63,19 @@ def above(figure: Figure, panels: Mapping[str, tuple[Bars, str]]) -> Figure:
 
     Panels are bars and the best of them, as ``plot_choice`` takes them, by their titles.
     """
+    from matplotlib.transforms import Affine2D
+
     old_width, old_height = figure.get_size_inches()
     heights = [HIGH * len(bars) for bars, _ in panels.values()]
     width = max(old_width, NAMES + WIDE + VALUES)
     height = old_height + sum(heights) + MARGINS * len(panels) + GAP
     figure.set_size_inches(width, height)
     # Positions are shares of the figure: what is there stays as large as it was.
-    across, up = old_width / width, old_height / height
+    shares = Affine2D().scale(old_width / width, old_height / height)
     for ax in figure.axes:
-        x, y, wide, high = ax.get_position().bounds
-        ax.set_position((x * across, y * up, wide * across, high * up))
+        ax.set_position(ax.get_position().transformed(shares))
     for text in figure.texts:
-        x, y = text.get_position()
-        text.set_position((x * across, y * up))
+        text.set_position(tuple(shares.transform(text.get_position())))
     top, wide = height, (width - NAMES - VALUES + WIDE) / 2  # no wider than needed
     for high, (title, (bars, best)) in zip(heights, panels.items(), strict=True):
         figure.text(0.19 / width, (top - 0.12) / height, title, size=10, color=INK, va="top")

@@ -132,17 +132,15 @@ def plot_frontier(frontier: Frontier, ax: Axes | None = None) -> Axes:
     from matplotlib.ticker import MaxNLocator
 
     limit, met = frontier.limit, frontier.met
-    per_row = limit.of == "labels_per_row"
     # Rates are in %, a number of labels is not.
-    scale, unit = (1.0, "") if per_row else (100.0, ", %")
+    scale, unit = (1.0, "") if limit.of == "labels_per_row" else (100.0, ", %")
     color, values = LEARNING[0], 100 * frontier.values
     ax.plot(scale * frontier.bounds[met], values[met], ".-", color=color, linewidth=2.0)
     free = scale * frontier.free[0], 100 * frontier.free[1]
     ax.plot(*free, "o", markerfacecolor="white", markersize=8, color=FIXED[0])
-    beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 7), "ha": "left"}
     # Without an upper bound the rate is highest: the point is at the right end of the picture.
-    if limit.sign < 0:
-        beside.update(xytext=(4, 7), ha="right")
+    right, side = (8, "left") if limit.sign > 0 else (4, "right")
+    beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (right, 7), "ha": side}
     ax.annotate("without a limit", free, color=FIXED[0], **beside)
     missed = ~met & ~np.isnan(frontier.reached)
     if missed.any():

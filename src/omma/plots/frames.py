@@ -142,8 +142,7 @@ def frames(
 
 def figure_of(ax: Axes) -> Figure:
     """The whole figure that an Axes is in, also where it is in a part of one."""
-    figure: Any = ax.get_figure(root=True)
-    return figure  # type: ignore[no-any-return]
+    return ax.get_figure(root=True)  # type: ignore[return-value]
 
 
 def bare(ax: Axes, lines: Literal["both", "x", "y"]) -> None:

@@ -26,8 +26,7 @@ from omma._types import Feedback
 from omma._validate import shown
 from omma.counts import Counts
 from omma.limits import LimitStatus, limit_statuses
-from omma.metrics import Metric, metric as find_metric
-from omma.metrics.names import MetricName
+from omma.metrics import Metric, MetricName, metric as find_metric
 from omma.metrics.scoring import check_zero_division, value_with
 from omma.policies import OMMA, Auto
 from omma.policies.auto import auto_or_omma

@@ -10,8 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from omma.calibration import Reliability, reliability
 from omma.curves import Curve, curve as curve_of
-from omma.metrics import Metric, metric as find_metric
-from omma.metrics.names import MetricName
+from omma.metrics import Metric, MetricName, metric as find_metric
 from omma.plots import plot_curve, plot_reliability, require_matplotlib
 from omma.rows.batch import Batch
 from omma.sklearn._problem import read_problem

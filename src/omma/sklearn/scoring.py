@@ -9,8 +9,7 @@ from scipy import sparse
 from sklearn.metrics import make_scorer as _make_scorer
 
 from omma._validate import check_positive_int
-from omma.metrics import Metric, read_target
-from omma.metrics.names import MetricName
+from omma.metrics import Metric, MetricName, read_target
 from omma.metrics.target import Target
 from omma.rule import simple_rule
 from omma.sklearn._problem import labels_problem
