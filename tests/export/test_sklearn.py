@@ -48,6 +48,13 @@ def test_one_threshold_decides_as_the_rule_does(slope, offset, data):
     np.testing.assert_array_equal(model.predict(single[:, np.newaxis]), expected)
 
 
+def test_one_threshold_of_numbers_below_all_normal_ones():
+    """Their products round to a few values: a step from number to number would never end."""
+    for slope, offset in ((1e-320, -1e-321), (1e-300, -1e-320)):
+        cut = one_threshold(omma.Rule([slope], [offset]))
+        assert slope * cut + offset >= 0 > slope * np.nextafter(cut, 0) + offset
+
+
 def test_classes_and_labels_are_decided_by_the_rule():
     X, y = make_classification(300, n_classes=3, n_informative=5, random_state=0)
     names = np.array(["a", "b", "c"])[y]

@@ -1,12 +1,14 @@
 """A rule on top of a scikit-learn classifier."""
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
 
 from omma._validate import require
+from omma.export import seats_of
 
-TINIEST = np.nextafter(0.0, 1.0)  # a label of probability zero is never predicted
+INFINITY = int(np.float64(np.inf).view(np.int64))  # its bits
 
 
 def classifier_of(rule: Any, estimator: Any, *, pos_label: Any = None) -> Any:
@@ -40,16 +42,16 @@ def one_threshold(rule: Any) -> Any:
     >>> float(one_threshold(Rule([1.0], [-0.5])))
     0.5
     """
-    options = (rule.k, rule.calibration, rule.at_most)
-    if rule.m != 1 or any(option is not None for option in options):
+    if rule.m != 1 or seats_of(rule) is not None or rule.calibration is not None:
         return None
     slope, offset = float(rule.slope[0]), float(rule.offset[0])
-    cut = float(rule.thresholds[0])
-    if np.isnan(cut):  # the label is predicted below a probability
+    if slope < 0:  # the label is predicted below a probability
         return None
-    # Dividing rounds: go to the very first number that gains, as the rule computes gains.
-    while slope * cut + offset < 0:
-        cut = np.nextafter(cut, np.inf)
-    while slope * (below := np.nextafter(cut, -np.inf)) + offset >= 0 and below > 0:
-        cut = below
-    return np.float64(max(cut, TINIEST))
+
+    def gains(bits: int) -> bool:
+        return slope * float(np.int64(bits).view(np.float64)) + offset >= 0
+
+    # Dividing offset by slope would round. Numbers above 0 have the order of their bits, so that
+    # bisection finds the very first that gains, or infinity. Zero is never predicted.
+    first = 1 + bisect_left(range(1, INFINITY), True, key=gains)
+    return np.int64(first).view(np.float64)
