@@ -37,6 +37,22 @@ def test_numbers_of_a_limit_stand_in_full():
     assert all(ax.yaxis.get_offset_text().get_text() == "" for ax in figure.axes)
 
 
+def test_a_limit_may_be_unknown_to_the_end():
+    """Precision is 0/0 where nothing is predicted: the name is there, and no line leads to it."""
+    eta, y = omma.datasets.long_tail(n=500, m=3, seed=0)
+    policy = omma.Auto("macro_recall", subject_to="micro_precision >= 0.8")
+    never = omma.FixedRule(omma.Rule(np.ones(3), -2 * np.ones(3)))
+    traces = {
+        "limited": omma.replay(policy, eta, y),
+        "never": omma.replay(never, eta, y, metric="macro_recall"),
+    }
+    figure = plot_limits(traces)
+    figure.canvas.draw()
+    unknown = next(text for text in figure.axes[1].texts if text.get_text().endswith("never"))
+    assert unknown.arrow_patch is None
+    assert np.isfinite(unknown.xyann).all()
+
+
 def test_bounds_below_one_percent_can_be_read():
     ax = drawn(omma.frontier(*payments(), "recall", "predicted_rate", bounds=[0.001, 0.004]))
     low, high = ax.get_xlim()

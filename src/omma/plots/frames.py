@@ -180,10 +180,12 @@ def label_ends(ax: Axes, curves: Sequence[tuple[str, float, dict[str, Any]]]) ->
     """
     low, high = ax.get_ylim()
     points = ax.get_window_extent().height * 72 / ax.figure.dpi  # 72 of them are an inch
-    ends = [(value - low) / (high - low) for _, value, _ in curves]
+    values = np.array([value for _, value, _ in curves])
+    # A rate may be 0/0 at the end: its name is at the bottom, and no line leads to it.
+    ends = np.where(np.isnan(values), 0.0, (values - low) / (high - low)).tolist()
     # Lines of text that are 1.28 of their size apart do not touch.
     places = spread([end * points for end in ends], 1.28 * SIZE, points)
-    for (text, _, look), end, place in zip(curves, ends, places, strict=True):
+    for (text, value, look), end, place in zip(curves, ends, places, strict=True):
         outside = "↓ " if end < 0 else "↑ " if end > 1 else ""
         short = outside + (text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
         # From the left of the text, whatever box matplotlib thinks is around it, to the curve.
@@ -195,7 +197,7 @@ def label_ends(ax: Axes, curves: Sequence[tuple[str, float, dict[str, Any]]]) ->
         ax.annotate(
             short, (1, end), (AWAY, place - end * points), xycoords="axes fraction",
             textcoords="offset points", color=look["color"], size=SIZE, va="center",
-            annotation_clip=False, arrowprops=None if outside else leader,
+            annotation_clip=False, arrowprops=None if outside or np.isnan(value) else leader,
         )  # fmt: skip
 
 
