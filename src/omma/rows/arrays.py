@@ -149,7 +149,9 @@ Probabilities = DenseProbabilities | SparseProbabilities
 def read_probabilities(owner: str, eta: Any) -> Probabilities:
     """Probabilities of a sequence: (n,), (n, m), or sparse of that shape."""
     is_sparse = sparse.issparse(eta)
-    values = sound_csr(owner, "eta", eta) if is_sparse else from_objects(np.asanyarray(eta))
+    values = sound_csr(owner, "eta", eta) if is_sparse else np.asanyarray(eta)
+    if values.dtype.kind == "O" and not is_sparse:
+        values = from_objects(values)
     if values.dtype.kind not in "fiub":
         raise TypeError(f"eta of {owner} must hold real numbers, got the type {values.dtype}")
     if is_sparse:
@@ -320,8 +322,6 @@ def is_missing(value: Any) -> bool:
 
 def from_objects(array: NDArray[Any]) -> NDArray[Any]:
     """An array of objects as float64, with NaN for missing; unchanged unless all are numbers."""
-    if array.dtype.kind != "O":
-        return array
     values = array.ravel().tolist()
     # Text is no number, even where it spells one.
     if not all(is_missing(value) or isinstance(value, NUMBERS) for value in values):

@@ -218,10 +218,12 @@ class Batch:
         """The arguments of kernels about some rows, other than probabilities and labels."""
         labels = self.labels
         weights = self.weights[rows] if len(self.weights) else self.weights
-        known, gaps = NO_FLAGS, None  # without gaps, kernels are compiled without code for them
+        known, gaps = NO_FLAGS, None  # all labels are known; without gaps, kernels are compiled without code for them
         unknown = None
         if labels is not None:
-            known, unknown = labels.complete_of(rows), labels.unknown_of(rows)
+            unknown = labels.unknown_of(rows)
+            if labels.complete is not None:
+                known = labels.complete[rows].view(np.uint8)
         if unknown is not None or audits is not None:
             lists = (NO_ROWS, NO_ROWS, NO_IDS) if unknown is None else unknown
             gaps = BlockGaps(*lists, NO_NUMBERS if audits is None else audits)

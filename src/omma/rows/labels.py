@@ -17,7 +17,6 @@ from scipy import sparse
 
 from omma._validate import shown
 from omma.rows.arrays import (
-    NO_FLAGS,
     Rows,
     canonical,
     csr,
@@ -96,10 +95,6 @@ class TrueLabels:
         is_whole: Flags = np.diff(self.missing.indptr) == 0
         return is_whole if self.known is None else is_whole & self.known
 
-    def complete_of(self, rows: Rows) -> NDArray[np.uint8]:
-        """``complete`` for some rows, as kernels read it; empty if the labels of all are known."""
-        return NO_FLAGS if self.complete is None else self.complete[rows].view(np.uint8)
-
     def unknown_of(self, rows: Rows) -> Ids | None:
         """The unknown labels of partly labelled rows; None if there are no such rows."""
         if self.missing is None:
@@ -176,7 +171,8 @@ def read_labels(
     if is_sparse:
         values, missing = split_missing(sound_csr(owner, parameter, y))
     else:
-        values = from_objects(plain_array(f"{parameter} of {owner}", y))
+        values = plain_array(f"{parameter} of {owner}", y)
+        values = from_objects(values) if values.dtype.kind == "O" else values
         if values.dtype.kind not in "fiub":
             raise TypeError(
                 f"{parameter} of {owner} must hold numbers, got the type {values.dtype}"
