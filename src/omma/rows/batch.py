@@ -218,7 +218,8 @@ class Batch:
         """The arguments of kernels about some rows, other than probabilities and labels."""
         labels = self.labels
         weights = self.weights[rows] if len(self.weights) else self.weights
-        known, gaps = NO_FLAGS, None  # all labels are known; without gaps, kernels are compiled without code for them
+        # All labels are known, and without gaps kernels are compiled without code for them.
+        known, gaps = NO_FLAGS, None
         unknown = None
         if labels is not None:
             unknown = labels.unknown_of(rows)
