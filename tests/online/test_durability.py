@@ -362,7 +362,7 @@ def test_a_journal_of_another_version_is_refused(tmp_path, learner, monkeypatch)
         sentence = "is not an omma learner of the format omma-learner-3, got 'omma-learner-2'"
         with pytest.raises(ValueError, match=sentence):
             read(tmp_path / "snapshot")
-        with pytest.raises(ValueError, match="resume it with that version and save its learner"):
+        with pytest.raises(ValueError, match="go on with that version, or begin a new journal"):
             read(tmp_path / "log")
     for command in (
         ("watch", tmp_path / "log", "--once"),

@@ -324,7 +324,10 @@ def read(
             raise ValueError(f"{path} is not an {KIND}: {error}") from error
         form = options.get("format") if isinstance(options, dict) else options
         if form != FORMAT:
-            raise ValueError(f"{path} is not an {KIND} of the format {FORMAT}, got {shown(form)}")
+            raise ValueError(
+                f"{path} is not an {KIND} of the format {FORMAT}, got {shown(form)}: load it with "
+                "the version of omma that wrote it, or begin a new learner"
+            )
         with npz.told(str(path), f"is not a whole {KIND}", SPOILED):
             return _learner(cls, archive, options, metric)
 

@@ -101,8 +101,7 @@ class Reader:
         if mark == EARLIER_MARK:
             raise ValueError(
                 f"{path} is of a journal of an earlier version of omma, which this version cannot "
-                "read: resume it with that version and save its learner to a file, which this "
-                "version can load"
+                "read: go on with that version, or begin a new journal in another folder"
             )
         if record is None:
             reason = "it does not begin with a whole snapshot, without which no call can be applied"
