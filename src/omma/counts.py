@@ -81,7 +81,7 @@ class Counts:
 
     @classmethod
     def _unchecked(cls, cells: Vector, n: float, matrix: Any = None) -> Counts:
-        """Counts of sound numbers, and differences, which may be negative."""
+        """Counts from checked or computed cells (3, m); differences may be negative."""
         counts = cls.__new__(cls)  # no checks: they would refuse differences, and cost a copy
         counts.cells, counts.n, counts.matrix = cells, n, matrix
         return counts

@@ -143,13 +143,13 @@ def frontier(
         strictest = loosest / POINTS if from_above else loosest + HARDEST * (1.0 - loosest)
         bounds = np.linspace(loosest, strictest, POINTS)
     limits = [replace(bounded(limit, float(bound)), index=named.index) for bound in bounds]
-    by_bound = [counts_under(subject_to) for subject_to in limits]
+    counts_by_bound = [counts_under(subject_to) for subject_to in limits]
     return Frontier(
         objective,
         limits[-1],
         bounds,
-        np.array([objective.value(counts) for counts in by_bound]),
-        np.array([named.value(counts) for counts in by_bound]),
+        np.array([objective.value(counts) for counts in counts_by_bound]),
+        np.array([named.value(counts) for counts in counts_by_bound]),
         (start, objective.value(free)),
         (EXACT if free.m == 1 else TUNED) if is_tuned else ONLINE,
     )

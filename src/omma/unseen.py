@@ -165,7 +165,7 @@ def reported_value(
 
 
 def is_selected(state: State) -> bool:
-    """Whether labels are known nearly only where they were predicted: all these, hardly others."""
+    """Whether labels are known where they were predicted, and hardly anywhere else."""
     labels = state.labels or state.own
     if float(labels.cells[PREDICTED].sum()) < FEWEST_KNOWN * state.unit:
         return False
