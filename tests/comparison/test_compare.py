@@ -519,3 +519,9 @@ def test_the_bar_says_that_it_compiles_until_a_run_is_done(capsys, monkeypatch):
         advance(1)
     said = capsys.readouterr().err
     assert said.rfind("runs") > said.rfind("compiling")
+
+
+def test_a_plot_says_why_nothing_ran():
+    results = compare(ETA, Y, ["macro_mcc"], ["ofo"], seeds=(None,))
+    with pytest.raises(ValueError, match=r"no policy ran; ofo by macro_mcc: OFO is for f1"):
+        results.plot()

@@ -328,13 +328,6 @@ def _draw(results: Results) -> Any:
     """One picture: above, scores of rules on new rows; below, policies online."""
     comparison = results.comparison
     assert comparison is not None  # --plot needs --labels
-    cells = [comparison.cell(*names) for names in product(results.titles, comparison.metrics)]
-    if not any(cell.supported for cell in cells):
-        first = cells[0]
-        raise ValueError(
-            f"--plot has nothing to draw: no policy ran; {first.policy} by {first.metric}: "
-            f"{first.reason}"
-        )
     if not results.choices:
         return comparison.plot(everything=True)
     star = " (*: chosen with hindsight)" if results.hindsight else ""

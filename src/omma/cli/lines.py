@@ -3,7 +3,7 @@
 A line that cannot be read raises ``ValueError`` with a sentence; the next one can still be read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,6 +24,8 @@ from omma.datasets.csv_text import (
     to_number,
 )
 from omma.datasets.json_lines import JsonLines, Line, Names, Vector
+
+Take = Callable[[Line, Names | None], None]
 
 LONGEST = 1 << 24  # bytes of a line: 800,000 probabilities of 20 digits
 TOO_LONG = (
@@ -269,26 +271,44 @@ class CsvLines:
 class LineReader:
     """Reads lines in the format of the first good one.
 
-    Until ``accept`` settles the format, each line may be of another one.
+    Until a row is taken, or names of columns are read, each line may be of another format.
     """
 
     def __init__(self, keeper: LearnerKeeper) -> None:
         self.keeper = keeper
         self.options = keeper.options
-        self.begins_anew = False  # whether this line shows that the header before it was none
         self._format: CsvLines | JsonLines | None = None  # the settled one
         self._tried: CsvLines | JsonLines | None = None  # the one that the last line was read in
         self._good = 0  # rows so far
         self._odd: list[int] = []  # the column at which each last row failed
 
-    @property
-    def names(self) -> Names | None:
-        """Names of the labels, where the stream has them."""
-        return None if self._tried is None else self._tried.names
+    def complaints(self, lines: Iterable[bytes | None], take: Take) -> Iterator[str]:
+        """Hand on each row, with names of labels if there are any, to ``take``.
 
-    def read(self, line: bytes | None) -> Line | None:
+        Yields a sentence for each line that could not be read or taken; raises ``ValueError`` if no
+        further line can be read.
+        """
+        for number, text in enumerate(lines, start=1):
+            settled = self._format
+            try:
+                line = self._read(text)
+                if line is not None and self._tried is not None:
+                    take(line, self._tried.names)
+                    self._format, self._odd = self._tried, []
+                    self._good += 1
+                    if isinstance(self._format, JsonLines) and self.keeper.learner is not None:
+                        self._format.width = self.keeper.learner.n_labels
+            except (ValueError, TypeError) as error:
+                yield self._refuse(number, error)
+            if settled not in (None, self._format):
+                yield (
+                    f"line {number} begins anew: what seemed to be names of columns before it is "
+                    "none"
+                )
+            self.keeper.count(1)
+
+    def _read(self, line: bytes | None) -> Line | None:
         """Read a line; None stands for one that is too long."""
-        self.begins_anew = False
         if line is None:
             raise ValueError(TOO_LONG)
         text = line.decode("utf-8", "replace")
@@ -306,22 +326,10 @@ class LineReader:
         self._tried = tried
         content = tried.read(text)
         if content is None and tried.names is not None:
-            self._settle()  # a line of names
+            self._format = tried  # a line of names
         return content
 
-    def accept(self) -> None:
-        """Note that the line read last was good."""
-        self._settle()
-        if isinstance(self._format, JsonLines) and self.keeper.learner is not None:
-            self._format.width = self.keeper.learner.n_labels
-        self._good += 1
-        self._odd = []
-
-    def _settle(self) -> None:
-        self.begins_anew = self._format is not None and self._format is not self._tried
-        self._format = self._tried
-
-    def refuse(self, number: int, error: Exception) -> str:
+    def _refuse(self, number: int, error: Exception) -> str:
         """A sentence about the bad line read last; raises if all others will be bad, too."""
         complaint = with_options(f"line {number}: {error}")
         is_hopeless = isinstance(error, StopStreamError)

@@ -35,6 +35,7 @@ AS_OPTIONS = (
         r"omma takes k \(exactly k .*",
         "pass -k (exactly N labels) or --at-most (up to N labels), not both",
     ),
+    (r"^plot of Comparison has", "--plot has"),
     (r"at_most of omma must be None for (\w+), ", r"\1 takes no budget, as it is "),
     (r"use at_most=(\d+) in place of", r"pass --at-most \1 in place of"),
     (r" \(this is said once\)", ""),

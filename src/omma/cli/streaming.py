@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from types import FrameType
 from typing import Any, BinaryIO, NoReturn, TextIO
@@ -249,7 +249,7 @@ def run(stream: Stream, source: BinaryIO) -> int:
     skipped, is_read = 0, True
     try:
         with closing(until_stopped(bounded_lines(source))) as lines:  # type: ignore[type-var]
-            for complaint in _complaints(stream, lines):
+            for complaint in LineReader(stream.keeper).complaints(lines, stream.take):
                 say(complaint)
                 skipped += 1
                 if stream.options.strict:
@@ -268,22 +268,6 @@ def run(stream: Stream, source: BinaryIO) -> int:
                 say(f"{limit}.")
             if stream.unlearned is not None:
                 say(stream.unlearned)
-
-
-def _complaints(stream: Stream, lines: Iterable[bytes | None]) -> Iterator[str]:
-    """Take lines; yield a sentence for each that could not be read."""
-    reader = LineReader(stream.keeper)
-    for number, text in enumerate(lines, start=1):
-        try:
-            line = reader.read(text)
-            if line is not None:
-                stream.take(line, reader.names)
-                reader.accept()
-        except (ValueError, TypeError) as error:
-            yield reader.refuse(number, error)
-        if reader.begins_anew:
-            yield f"line {number} begins anew: what seemed to be names of columns before it is none"
-        stream.keeper.count(1)
 
 
 def as_answer(key: Any, decision: NDArray[np.int8], names: Any) -> dict[str, Any]:

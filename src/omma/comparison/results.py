@@ -319,6 +319,12 @@ class Comparison:
         if metric is not None:
             _check_name("metric", metric, self.metrics)
         fixed = {cell.policy for cell in self.cells.values() if cell.fixed and cell.by_prior}
+        if not any(cell.by_prior for cell in self.cells.values()):
+            first = self.cell(self.policies[0], self.metrics[0])
+            raise ValueError(
+                f"plot of Comparison has nothing to draw: no policy ran; {first.policy} by "
+                f"{first.metric}: {first.reason}"
+            )
         look = looks(self.policies, fixed)
         panels = {
             name: {
