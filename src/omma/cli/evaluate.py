@@ -181,12 +181,11 @@ def command(**parameters: Any) -> None:
     _check_files(options)
     if options.labels is None and (options.repeat > 1 or len(options.prior) > 1):
         raise click.UsageError("--repeat and several --prior need --labels to compare by.")
+    first, limits, at_most = targets[0], options.subject_to, options.at_most
     limited: Any = None  # the policy under limits; making it checks them, before files are read
-    if options.subject_to or options.frontier is not None:
+    if limits or options.frontier is not None:
         _check_limited(options)
-        _, metric, k = targets[0]
-        limits = options.subject_to
-        limited = make_policy("auto", metric, k, subject_to=limits, at_most=options.at_most)
+        limited = make_policy("auto", first.metric, first.k, subject_to=limits, at_most=at_most)
     from omma.cli.evaluation import check_task, fully_labelled, run, run_frontier, run_limited
     from omma.datasets.scored import read_scored
     from omma.unseen import check_logged_labels
@@ -208,14 +207,14 @@ def command(**parameters: Any) -> None:
             # Training rows are read in the same way, with their columns put in the same order.
             sample = read(options.train_eta, options.train_labels, order=inputs.batch.names)
             train = fully_labelled(sample, targets).batch
-        check_task(inputs.batch, targets, options.at_most)
+        check_task(inputs.batch, targets, at_most)
         measures = [target.metric for target in targets]
         measures += () if limited is None else limited.limits
         check_logged_labels("evaluate", inputs.logged or inputs.batch, measures, options.seen)
         if options.frontier is not None:
-            run_frontier(options, targets[0], inputs)
+            run_frontier(options, first, inputs)
         elif limited is not None:
-            run_limited(options, targets[0], limited, inputs)
+            run_limited(options, first, limited, inputs)
         else:
             run(options, targets, policies, inputs, train)
 
