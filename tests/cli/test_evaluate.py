@@ -332,6 +332,14 @@ def test_classes_by_name_come_out_by_name(run, ending):
         assert again.exit_code == 0, again.stderr  # what was written can be read as labels
 
 
+def test_brackets_in_the_name_of_a_file_are_no_markup(run):
+    ids = tuple(map(str, range(400)))
+    write_matrix("eta.csv", ETA, NAMES, ("id", ids))
+    write_matrix("y[bold].csv", Y[::-1], NAMES, ("id", ids[::-1]))
+    done = run("--eta", "eta.csv", "--labels", "y[bold].csv", "--metric", "macro_f1")
+    assert "Rows of y[bold].csv were put in the order of eta.csv" in done.stdout
+
+
 def test_classes_by_name_keep_the_names_of_rows(run):
     with open("named.csv", "w") as file:
         file.write("id,animal\n" + "".join(f"{row},{NAMES[row % 6]}\n" for row in range(400)))

@@ -411,7 +411,7 @@ def _data(results: Results, wrote: dict[str, str]) -> dict[str, Any]:
 def _show_inputs(inputs: Scored, console: Console) -> None:
     """Print a sentence about the data."""
     for note in inputs.notes:
-        console.print(note, soft_wrap=True)
+        console.print(note, soft_wrap=True, markup=False)
     batch, m = inputs.batch, inputs.batch.m
     rows = f"{batch.n:,} row{'s' * (batch.n != 1)}"
     title = "classes, one a row" if batch.class_ids else "labels"
@@ -452,7 +452,7 @@ def _show_choice(choice: omma.Choice, console: Console, *, with_labels: bool) ->
         console.print(replace(rules, columns=rules.columns[part], entries=entries, notes=()))
     console.print(choice.note.partition(" stream:")[0])  # the column that is left out
     for note in choice.notes:
-        console.print(note, soft_wrap=True)
+        console.print(note, soft_wrap=True, markup=False)
     gains = choice.best.name != SIMPLE  # the simple rule gains nothing over itself
     if with_labels and gains and choice.labels is not None and choice.rule.m > 1:
         console.print()
