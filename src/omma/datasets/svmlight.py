@@ -163,50 +163,37 @@ def _lines(path: Path, needs_label: bool) -> Iterator[Line]:
 
 def _features(path: Path, lines: Iterable[Line]) -> tuple[Any, list[tuple[int, str]]]:
     """Features, and the number and the labels of each line, which only all lines can explain."""
-    heads = []
-
-    def tails() -> Iterator[tuple[int, str]]:
-        for number, head, tail in lines:
-            heads.append((number, head))
-            yield number, tail
-
-    return _matrix(path, tails(), parse_pairs, PAIR), heads
+    rows, heads = SparseRows(), []
+    for number, head, tail in lines:
+        rows.add(*_parsed(path, number, tail, parse_pairs, PAIR))
+        heads.append((number, head))
+    return rows.matrix(), heads
 
 
 def _indicators(path: Path, heads: Iterable[tuple[int, str]]) -> sparse.csr_array:
     """Indicators from the label lists of lines."""
-    indicators = _matrix(path, heads, parse_labels, LABELS, kind="b", cut="\n")
+    rows = SparseRows("b")
+    for number, head in heads:
+        rows.add(*_parsed(path, number, head, parse_labels, LABELS, cut="\n"))
+    indicators = rows.matrix()
     indicators.data[:] = 1  # a label that is listed twice counts once
     return indicators
 
 
-def _matrix(
+def _parsed(
     path: Path,
-    texts: Iterable[tuple[int, str]],
+    number: int,
+    text: str,
     parse: Callable[[str], Entries],
     expected: str,
-    *,
-    kind: str = "f",
     cut: str | None = None,
-    is_distinct: bool = False,
-) -> sparse.csr_array:
-    """Parse the texts of lines to the rows of a matrix.
-
-    An error quotes the first wrong piece of a text that is split at ``cut``. With ``is_distinct`` a
-    column may not occur twice in a row.
-    """
-    rows = SparseRows(kind)
-    for number, text in texts:
-        try:
-            columns, values = parse(text)
-            rows.add(columns, values)
-        except (ValueError, OverflowError) as error:
-            piece = next((piece for piece in text.split(cut) if _is_wrong(piece, parse)), text)
-            raise wrong(path, number, expected, piece) from error
-        twice = repeated(columns) if is_distinct else None
-        if twice is not None:
-            raise ValueError(f"{path}, line {number}: expected each label once, got {twice} twice")
-    return rows.matrix()
+) -> Entries:
+    """Parse the text of a line; an error quotes its first wrong piece, of those between ``cut``."""
+    try:
+        return parse(text)
+    except (ValueError, OverflowError) as error:
+        piece = next((piece for piece in text.split(cut) if _is_wrong(piece, parse)), text)
+        raise wrong(path, number, expected, piece) from error
 
 
 def _is_wrong(piece: str, parse: Callable[[str], Entries]) -> bool:
@@ -307,13 +294,18 @@ def read_sized(path: Path, lines: list[str]) -> sparse.csr_array:
         (number, (divide(number, line)[1] if len(size) == 3 else line).strip())
         for number, line in _counted(path, enumerate(lines[1:], start=2), size[0])
     ]
-    if any(":" in text for _, text in body):
-        # Here values are float64; features, above, must fit into float32.
-        parse = partial(parse_pairs, largest=sys.float_info.max)
-        matrix = _matrix(path, body, parse, "label:value", kind="d", is_distinct=True)
-    else:
-        matrix = _matrix(path, body, parse_labels, "a label", kind="b", cut=",", is_distinct=True)
-    return _widen(path, matrix, size[-1], "label")
+    has_values = any(":" in text for _, text in body)
+    # Here values are float64; features, above, must fit into float32.
+    pairs = partial(parse_pairs, largest=sys.float_info.max)
+    parsing = (pairs, "label:value", None) if has_values else (parse_labels, "a label", ",")
+    rows = SparseRows("d" if has_values else "b")
+    for number, text in body:
+        labels, values = _parsed(path, number, text, *parsing)
+        twice = repeated(labels)
+        if twice is not None:
+            raise ValueError(f"{path}, line {number}: expected each label once, got {twice} twice")
+        rows.add(labels, values)
+    return _widen(path, rows.matrix(), size[-1], "label")
 
 
 def write_sized(file: TextIO, matrix: Any) -> None:
