@@ -134,13 +134,14 @@ class CsvTable:
             return None
         numbered = enumerate(body, start + 1)
         lines = array("q", (number for number, line in numbered if line.strip(" \r\n")))
-        if self.separator != "," and not texts:  # a comma is a decimal one
-            body = [line.replace(",", ".") for line in body]
+        # Without texts, a comma beside other separators is a decimal one.
+        is_decimal = self.separator != "," and not texts
+        plain = (line.replace(",", ".") if is_decimal else line for line in body)
         kinds: dict[int, Any] = dict.fromkeys(range(self.width), "U1")  # columns nobody asked for
         kinds |= dict.fromkeys(numbers, np.float64) | dict.fromkeys(texts, object)
         try:
             table = np.loadtxt(
-                body,
+                plain,
                 [(str(place), kind) for place, kind in kinds.items()],
                 delimiter=self.separator,
                 comments=None,
