@@ -80,3 +80,19 @@ def test_fingerprints_are_even_and_tell_places_apart():
     assert counted.min() > 320  # of 400 each
     moved = np.array([[0.5, 0.0, 0.25], [0.0, 0.5, 0.25], [0.25, 0.0, 0.5]])
     assert len(set(fingerprints(omma.rows.arrays.read_probabilities("test", moved)))) == 3
+
+
+def test_a_mixture_replaced_while_rows_are_decided_does_not_touch_them(monkeypatch):
+    """Another thread may run Frank-Wolfe meanwhile: then there are more rules."""
+    policy = omma.OnlineFrankWolfe("macro_f1")
+    state, eta = policy.init(3), np.full((50, 3), 0.6)
+    halves = state.mixture
+
+    def fingerprints_later(eta, order=None):
+        state.mixture = np.stack((np.ones((9, 3)), -np.ones((9, 3))), axis=1), np.full(9, 1 / 9)
+        return fingerprints(eta, order)
+
+    monkeypatch.setattr("omma.policies.mixture.fingerprints", fingerprints_later)
+    assert policy.decide_rows(state, eta).all()
+    state.mixture = halves
+    assert policy.predict(state, eta[0]).all()

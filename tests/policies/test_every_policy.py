@@ -222,7 +222,7 @@ def rules_of(policy, learner):
     if isinstance(policy, omma.Mixture):
         return policy.rules
     if isinstance(policy, omma.OnlineFrankWolfe):
-        return [omma.Rule(*weights, policy.budget) for weights in learner.state.fixed]
+        return [omma.Rule(*weights, policy.budget) for weights in learner.state.mixture[0]]
     return [learner.rule]
 
 

@@ -86,25 +86,27 @@ class DrawsRules(Policy):
 
     @abstractmethod
     def mixture_of(self, state: Any) -> tuple[Vector, Vector]:
-        """Slope and offset of each rule, of shape (rules, 2, m), and the probability of each."""
+        """Slope and offset of each rule, of shape (rules, 2, m), and the probability of each.
 
-    def plan_of(self, state: Any) -> Plan:
+        Another thread may replace both, so read them together, and once for each decision.
+        """
+
+    def plan_of(self, rules: Vector) -> Plan:
         """The rules in the form that kernels read."""
         # Each rule is one of Eq. (6); ``picks`` chooses among them for each row.
-        rules, _ = self.mixture_of(state)
         return Plan(self.budget, FixedRules(rules), soft=self.feedback != "labels")
 
     def plan(self, m: int) -> Plan:
-        return self.plan_of(self.init(m))
+        rules, _ = self.mixture_of(self.init(m))
+        return self.plan_of(rules)
 
-    def picks(self, state: Any, prints: Vector) -> NDArray[np.int32]:
+    def picks(self, state: Any, shares: Vector, prints: Vector) -> NDArray[np.int32]:
         """The rules drawn for the next rows: the same whether one by one or all together."""
         generator = np.random.PCG64(self.seed)
         generator.advance(state.drawn)  # the t-th row has the t-th draw, whenever it is decided
         # Modulo 1 a draw plus a fingerprint is as uniform as before, and differs between rows.
         draws = np.random.Generator(generator).random(len(prints)) + prints
         # Rounded shares may add up to less than one: the last rule takes the remainder.
-        _, shares = self.mixture_of(state)
         edges = np.cumsum(shares)
         places = np.searchsorted(edges, draws - (draws >= 1.0), side="right")
         return np.minimum(places, len(edges) - 1).astype(np.int32)
@@ -113,18 +115,19 @@ class DrawsRules(Policy):
         return MixtureEngine(self, state)
 
     def decide_rows(self, state: Any, eta: Any) -> Any:
-        rows, plan = read_probabilities(self.owner, eta), self.plan_of(state)
+        rows = read_probabilities(self.owner, eta)
         if rows.m != state.m:  # kernels do not check it
             raise ValueError(f"eta of {self.owner} must have {state.m} labels, got {rows.m}")
-        picks = self.picks(state, fingerprints(rows))
+        rules, shares = self.mixture_of(state)
+        picks = self.picks(state, shares, fingerprints(rows))
         # On a new state: deciding must not change the counts of this one.
-        engine = Engine.start(plan, state.m)
+        engine = Engine.start(self.plan_of(rules), state.m)
         return engine.replay(self.owner, Batch(rows), stretches=[(0, rows.n, picks)]).predictions
 
     def rule(self, state: Any) -> Rule:
         """One of the rules, drawn by the row number alone: rows add their own hash to it."""
-        rules, _ = self.mixture_of(state)
-        slope, offset = rules[self.picks(state, np.zeros(1))[0]]
+        rules, shares = self.mixture_of(state)
+        slope, offset = rules[self.picks(state, shares, np.zeros(1))[0]]
         return Rule(slope, offset, self.budget).named(self.names)
 
 
@@ -132,16 +135,17 @@ class MixtureEngine(Engine):
     """Rows of a policy that draws a rule for each."""
 
     def __init__(self, policy: DrawsRules, state: Any) -> None:
-        super().__init__(policy.plan_of(state), state)
+        rules, _ = policy.mixture_of(state)
+        super().__init__(policy.plan_of(rules), state)
         self.policy = policy
 
     def decide(self, eta: Row, pick: int = 0, spec: Spec | None = None) -> NDArray[Any]:
-        # Another thread may have changed the mixture since this engine was made.
-        rules, _ = self.policy.mixture_of(self.state)
+        # The mixture may have changed since this engine was made.
+        rules, shares = self.policy.mixture_of(self.state)
         prints = fingerprints(probabilities_of_row(eta, self.m))
-        pick = int(self.policy.picks(self.state, prints)[0])
+        (pick,) = self.policy.picks(self.state, shares, prints)
         spec = self.spec._replace(objective=FixedRules(rules))
-        return super().decide(eta, min(pick, len(rules) - 1), spec)
+        return super().decide(eta, int(pick), spec)
 
     def learn(
         self,
@@ -161,7 +165,8 @@ class MixtureEngine(Engine):
         self.state.drawn += 1  # type: ignore[attr-defined]
 
     def stretches(self, batch: Batch, order: Rows | None) -> Iterator[Stretch]:
-        picks = self.policy.picks(self.state, fingerprints(batch.eta, order))
+        _, shares = self.policy.mixture_of(self.state)
+        picks = self.policy.picks(self.state, shares, fingerprints(batch.eta, order))
         yield 0, batch.n, picks
         self.state.drawn += batch.n  # type: ignore[attr-defined]
 

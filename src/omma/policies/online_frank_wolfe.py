@@ -44,17 +44,17 @@ KEPT = (
 class OnlineFrankWolfeState(MixtureState):
     """The present mixture, the row at which the next run is due, and the rows kept for it."""
 
-    fixed = np.empty((0, 2, 0))
-    shares = np.ones(1)
+    mixture = (np.empty((0, 2, 0)), np.ones(1))  # rules and shares, replaced at once for threads
     runs = 0
     due = 0.0
     history: RowHistory
 
     def arrays(self) -> dict[str, NDArray[Any]]:
+        rules, shares = self.mixture
         return {
             **super().arrays(),
-            "fixed": self.fixed,
-            "shares": self.shares,
+            "fixed": rules,
+            "shares": shares,
             "schedule": np.array([self.runs, self.due]),
             **self.history.arrays(),
         }
@@ -78,8 +78,8 @@ class OnlineFrankWolfeState(MixtureState):
 
     def take_own(self, arrays: dict[str, NDArray[Any]]) -> None:
         super().take_own(arrays)
-        self.fixed = np.array(arrays["fixed"], dtype=np.float64)
-        self.shares = np.array(arrays["shares"], dtype=np.float64)
+        rules, shares = (np.array(arrays[name], dtype=float) for name in ("fixed", "shares"))
+        self.mixture = rules, shares
         self.runs, self.due = int(arrays["schedule"][0]), float(arrays["schedule"][1])
         self.history = RowHistory.from_arrays(self.m, arrays)
 
@@ -150,13 +150,13 @@ class OnlineFrankWolfe(DrawsRules, MetricPolicy):
     def init(self, m: int) -> OnlineFrankWolfeState:
         self.check_labels(m)
         state = OnlineFrankWolfeState(m, ["cells", "labels_cells"] if self.soft else ["cells"])
-        state.fixed = start_at("top", self.budget, m, self.seed)[np.newaxis]
+        state.mixture = start_at("top", self.budget, m, self.seed)[np.newaxis], np.ones(1)
         state.due = float(self.first)
         state.history = RowHistory(m)
         return state
 
     def mixture_of(self, state: OnlineFrankWolfeState) -> tuple[Vector, Vector]:
-        return state.fixed, state.shares
+        return state.mixture
 
     def engine(self, state: Any) -> OnlineFrankWolfeEngine:
         return OnlineFrankWolfeEngine(self, state)
@@ -179,8 +179,7 @@ class OnlineFrankWolfe(DrawsRules, MetricPolicy):
             max_iter=self.max_iter,
             tolerance=self.tolerance,
         )
-        state.fixed = np.array([atom.weights for atom in solution.atoms])
-        state.shares = solution.shares
+        state.mixture = np.array([atom.weights for atom in solution.atoms]), solution.shares
 
 
 class OnlineFrankWolfeEngine(MixtureEngine):
@@ -227,8 +226,9 @@ class OnlineFrankWolfeEngine(MixtureEngine):
         while state.drawn < len(rows):
             # All rows up to the next run are decided by one mixture.
             start, stop = state.drawn, min(int(state.due), len(rows))
-            self.bind(policy.plan_of(state))
-            yield start, stop, policy.picks(state, prints[start:stop])
+            rules, shares = state.mixture
+            self.bind(policy.plan_of(rules))
+            yield start, stop, policy.picks(state, shares, prints[start:stop])
             state.drawn = stop
             if policy.is_due(state):
                 oldest = 0 if policy.history is None else max(0, stop - policy.history)
