@@ -235,6 +235,7 @@ class OnlineCalibrator:
 
     def _read(self, owner: str, eta: Any, y: Any = None) -> Batch:
         """Read rows, or a single one as a batch of one, and their labels if there are any."""
+        # Kernels take blocks: a single row is a block of one.
         if self._is_row(eta):
             eta = np.asarray(open_table(owner, "eta", eta).values)[np.newaxis]
             # Labels of a row come without a dimension for rows, as its probabilities do.
