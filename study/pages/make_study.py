@@ -8,7 +8,6 @@
 Every number and every verdict on the page comes from the records.
 """
 
-import json
 import sys
 from itertools import product
 from pathlib import Path
@@ -50,7 +49,7 @@ from omma_study.tables import duration
 SUITES = (LABELS, CLASSES, ONLINE, ADAM, ONLINE_PAPER)
 PICTURES = DOCS / "images" / "study"
 DRAWN = "youtube_deepwalk"  # the set of both pictures
-TIMES, ROUNDING = RECORDS / "times.jsonl", RECORDS / "rounding.jsonl"
+TIMES, ROUNDING = RECORDS / "times.csv", RECORDS / "rounding.csv"
 TIMED = ("baseline", "ofo", "greedy", "online_fw", "omma", "auto")
 ALTERED = 1e-12  # by how much estimates are altered, relative to them
 ALTERED_SETS = ((LABELS, "yeast"), (LABELS, "youtube_deepwalk"), (MADE[1], "like_news20"))
@@ -288,7 +287,7 @@ def pictures(section):
 
 def run_rounding(data):
     """Frank-Wolfe on sets of several seconds, with estimates as they are and slightly altered."""
-    rng, lines = np.random.default_rng(0), []
+    rng, cells = np.random.default_rng(0), []
     for name, dataset in ALTERED_SETS:
         limited = suite(name).limited(datasets=[dataset])
         cache = EstimateCache(data, Path("omma-records") / "estimates", click.echo)
@@ -308,13 +307,13 @@ def run_rounding(data):
                 trace = omma.replay(rule, test, estimates.y, metric=metric, seed=0)
                 values.append(trace.value)
             cell = {"suite": name, "dataset": dataset, "metric": metric, "k": k, "policy": policy}
-            lines.append(json.dumps({**cell, "value": values[0], "altered": values[1]}))
-    ROUNDING.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            cells.append({**cell, "value": values[0], "altered": values[1]})
+    pd.DataFrame(cells).to_csv(ROUNDING, index=False)
 
 
 def rounding():
     """Cells whose value changes when estimates are altered in their last digits."""
-    cells = pd.read_json(ROUNDING, lines=True)
+    cells = pd.read_csv(ROUNDING)
     cells["moved"] = (cells["altered"] - cells["value"]).abs()
     by_policy = cells.groupby("policy", sort=False)["moved"].agg(["size", "max"])
     by_policy["above"] = cells[cells["moved"] > FRAGILE].groupby("policy").size()
@@ -350,22 +349,18 @@ def rounding():
 
 
 def pack_times(folder):
-    """Keep the median seconds over metrics, a line for each policy on a set."""
-    lines = []
-    for section in sections(finished(read(folder))):
-        seconds = section.cells["seconds"].groupby("policy").median()
-        lines += [
-            json.dumps({"suite": section.suite, "dataset": section.dataset, "policy": name,
-                        "seconds": float(f"{seconds[name]:.3g}")})
-            for name in TIMED if name in seconds
-        ]  # fmt: skip
-    TIMES.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    """Keep the median seconds over metrics, a line for each set."""
+    medians = {
+        (section.suite, section.dataset): section.cells["seconds"].groupby("policy").median()
+        for section in sections(finished(read(folder)))
+    }
+    seconds = pd.concat(medians, names=["suite", "dataset"]).unstack()
+    seconds.reindex(columns=list(TIMED)).to_csv(TIMES, float_format="%.3g")
 
 
 def times(study):
     """Seconds of a replay, and two ratios."""
-    clock = pd.read_json(TIMES, lines=True)
-    clock = clock.pivot(index=["suite", "dataset"], columns="policy", values="seconds")
+    clock = pd.read_csv(TIMES, index_col=["suite", "dataset"])
     timed = [section for name in claims.FIXED for section in study.of(name)]
     # Sets in the order of the page; those that were not timed get dashes.
     places = [(section.suite, section.dataset) for section in timed]

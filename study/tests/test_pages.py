@@ -60,6 +60,13 @@ def test_the_page_of_the_study_comes_from_records(script):
     assert "we do not know" not in page
 
 
+def test_the_folder_of_records_holds_no_other_lines_of_json(script):
+    """``omma-study report study/records`` would warn of each of them."""
+    make_study = script("make_study")
+    assert not list(make_study.RECORDS.glob("*.jsonl"))
+    assert all(path.is_file() for path in (make_study.TIMES, make_study.ROUNDING))
+
+
 def toy(policy, metric, prior, *, estimator="known", value=0.5, seed=0):
     """A record of a set that nobody has."""
     result = {
