@@ -140,8 +140,9 @@ def exhaustive(metric: Metric, distribution: Discrete, k: int | None = None) -> 
     """
     m, points = distribution.m, len(distribution.points)
     # All decisions about one row; with a budget exactly k of the labels.
-    options = np.array(list(product((1, 0), repeat=m)), dtype=np.int8)
-    options = options if k is None else options[options.sum(axis=1) == k]
+    options = np.array(list(product((0, 1), repeat=m)), dtype=np.int8)
+    if k is not None:
+        options = options[options.sum(axis=1) == k][::-1]  # of equals the first labels
     size = len(options) ** points
     if size > MOST:
         raise ValueError(f"exhaustive can try {MOST:,} classifiers, the support has {size:,}")
