@@ -127,6 +127,8 @@ class LearnerKeeper:
     """
 
     def __init__(self, ctx: click.Context) -> None:
+        from omma.online.journal import logs
+
         def was_written(name: str) -> bool:
             return ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
 
@@ -139,7 +141,7 @@ class LearnerKeeper:
         if journal is None and was_written("sync"):
             raise click.UsageError("--sync needs --journal.")
         has_state = state is not None and state.is_file()
-        self.resumes = has_state or (journal is not None and has_journal(journal))
+        self.resumes = has_state or (journal is not None and bool(logs(journal)))
         # A resumed learner brings its policy: without --metric there is none to apply options to.
         deciding = [name.replace("_", "-") for name in DECIDING if was_written(name)]
         if options.metric is None and not self.resumes:
@@ -257,11 +259,6 @@ class LearnerKeeper:
         if self.max_waiting is not None or self.options.max_seconds is not None:
             learner.bound_waiting(self.max_waiting, self.options.max_seconds)
         self.learner = learner
-
-
-def has_journal(folder: Path) -> bool:
-    """Whether there is a folder with the logs of a journal."""
-    return any(folder.glob("log-*[0-9]"))
 
 
 def content_of(learner: omma.OnlineClassifier) -> str:

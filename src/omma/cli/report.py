@@ -12,7 +12,7 @@ import click
 import omma
 from omma._atomic import replacing
 from omma._html import html_table
-from omma.cli.learners import RecentStats, has_journal
+from omma.cli.learners import RecentStats
 from omma.cli.options import work
 
 MOVED = (
@@ -50,8 +50,10 @@ def command(places: tuple[Path, ...], form: str, output: Path | None) -> None:
     Examples:
         omma report journal --output journal.html
     """  # noqa: D301
+    from omma.online.journal import logs
+
     # A folder without logs may be records of the study.
-    if len(places) != 1 or not has_journal(places[0]) or form != "html":
+    if len(places) != 1 or not logs(places[0]) or form != "html":
         raise click.UsageError(MOVED)
     with work():
         text = page(places[0])
