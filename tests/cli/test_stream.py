@@ -222,6 +222,26 @@ def test_rows_that_wait_too_long_are_forgotten_with_a_warning(stream):
     assert "forgotten." in done.stderr.splitlines()[-1]
 
 
+def test_rows_forgotten_before_a_state_is_resumed_are_no_news(stream):
+    rows = [json.dumps({"id": t, "eta": [0.6, 0.2]}) + "\n" for t in range(6)]
+    stream("".join(rows[:5]), "--metric", "macro_f1", "--pending", 2, "--state", "s.npz")
+    done = stream(rows[5], "--pending", 100, "--state", "s.npz", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [5]
+    assert "was forgotten" not in done.stderr
+    assert "3 waiting for labels, 3 forgotten" in done.stderr
+
+
+def test_a_row_may_be_forgotten_by_its_age(stream):
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 2, max_age=1)
+    learner.predict([0.6, 0.2], id="old")
+    learner.save("s.npz")
+    rows = [json.dumps({"id": t, "eta": [0.6, 0.2]}) + "\n" for t in range(2)]
+    done = stream("".join(rows), "--state", "s.npz", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert "id 'old' was forgotten: more than 1 rows were decided after it" in done.stderr
+
+
 def test_the_state_is_resumed(stream):
     whole = stream(json_lines(eta=ETA, y=Y), "--json", "--metric", "macro_f1")
     first = stream(

@@ -278,9 +278,15 @@ def _policy_of(options: Any) -> tuple[Any, Any]:
     if options.metric is None:
         return None, None
     _, metric, k = read_metric(options.metric, options.k, options.at_most)
-    limits, at_most = options.subject_to, options.at_most
     with usage("--metric"):
-        policy: Any = make_policy(options.policy, metric, k, options.prior, None, limits, at_most)
+        policy: Any = make_policy(
+            options.policy,
+            metric,
+            k,
+            options.prior,
+            subject_to=options.subject_to,
+            at_most=options.at_most,
+        )
     if options.half_life is not None and options.window is not None:
         raise click.UsageError("Pass --half-life or --window, not both.")
     for option, around, rows in (

@@ -21,6 +21,7 @@ from omma.cli.lines import LineReader, StopStreamError, bounded_lines
 from omma.cli.options import say, signals_handled
 from omma.datasets.csv_text import csv_cell, spreadsheet_text
 from omma.datasets.json_lines import Line, Names, Vector
+from omma.online.waiting import Waiting
 
 SKIPPED = 3  # the code of a stream with lines that could not be read
 PATIENCE = 1_000  # rows without any label before ``unlearned`` is said
@@ -83,9 +84,10 @@ class Stream:
         learner = self._learner_of(len(row), names)
         # Labels are checked before the row is decided: a line is taken as a whole or not at all.
         y = None if line.y is None else label_row(learner, line.y)
-        oldest = next(iter(learner.waiting), None)
+        waiting = learner.waiting
+        oldest, forgotten = next(iter(waiting), None), waiting.forgotten
         if line.id is not None:
-            learner.waiting.check_free(line.id)
+            waiting.check_free(line.id)
         if line.decision is not None:
             self._learn_earlier(learner, line, y, line.decision)
             return
@@ -98,7 +100,8 @@ class Stream:
             decision = learner.decide(line.eta)
             if y is not None or learner.policy.feedback != "labels":
                 learner.update(y, seen=self.options.seen, audited=line.audited)
-        self._tell_forgotten(learner, oldest)
+        if waiting.forgotten > forgotten and not self._told_forgotten:
+            self._tell_forgotten(waiting, oldest)
         self.keeper.begin(learner)
         self.learned += y is not None
         self.decided += 1
@@ -197,15 +200,15 @@ class Stream:
             )
         return csv_cell(text)
 
-    def _tell_forgotten(self, learner: omma.OnlineClassifier, oldest: Any) -> None:
+    def _tell_forgotten(self, waiting: Waiting, oldest: Any) -> None:
         """Say why the first row was forgotten."""
-        waiting = learner.waiting
-        if waiting.forgotten and not self._told_forgotten:
-            self._told_forgotten = True
-            why = f"more than {waiting.limit:,} rows wait for labels (--pending)"
-            if len(waiting) < waiting.limit:
+        self._told_forgotten = True
+        why = f"more than {waiting.limit:,} rows wait for labels (--pending)"
+        if len(waiting) < waiting.limit:
+            why = f"more than {waiting.max_age} rows were decided after it"
+            if waiting.max_seconds is not None:
                 why = f"it has waited for more than {waiting.max_seconds:g} seconds (--max-seconds)"
-            say(f"id {oldest!r} was forgotten: {why}; further ones are only counted")
+        say(f"id {oldest!r} was forgotten: {why}; further ones are only counted")
 
     @property
     def unlearned(self) -> str | None:
