@@ -51,8 +51,9 @@ def plot_choice(bars: Bars, best: str, *, title: str = "", ax: Axes | None = Non
     """
     if not bars:
         raise ValueError("bars of plot_choice must hold at least one rule, got none")
-    size = WIDE, [HIGH * len(bars)]
-    (ax,) = panel_axes("plot_choice", ax, 1, size=size, left=NAMES, right=VALUES)
+    (ax,) = panel_axes(
+        "plot_choice", ax, 1, size=(WIDE, [HIGH * len(bars)]), left=NAMES, right=VALUES
+    )
     _draw(ax, bars, best)
     ax.set_title(title, size=10, color=INK, loc="left")
     return figure_of(ax)

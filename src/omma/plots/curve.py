@@ -196,8 +196,7 @@ def plot_reliability(
         raise ValueError("curves of plot_reliability must hold at least one curve, got none")
     # The first is nearly square, so that its diagonal is one.
     count = 2 if ax is None else min(max(np.size(ax), 1), 2)
-    size = 4.4, [2.8, 1.1]
-    places = panel_axes("plot_reliability", ax, count, size=size, title=title)
+    places = panel_axes("plot_reliability", ax, count, size=(4.4, [2.8, 1.1]), title=title)
     above, *below = places  # on one Axes there is no room for how many there are
     above.plot([0, 100], [0, 100], color=AXIS, linewidth=1.0, zorder=1)
     for number, (name, curve) in enumerate(curves.items()):

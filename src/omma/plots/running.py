@@ -87,9 +87,9 @@ def plot_running(
     bands = bands_of(traces)
     if gap:
         bands = {**_attainable(traces), **bands}
-    size = 4.7, [3.1]
-    room = name_room(bands)
-    (ax,) = panel_axes("plot_running", ax, 1, size=size, right=room, pyplot=True)
+    (ax,) = panel_axes(
+        "plot_running", ax, 1, size=(4.7, [3.1]), right=name_room(bands), pyplot=True
+    )
     draw_running(ax, name or metrics[0], bands)
     if bottom is not None:
         ax.set_ylim(bottom=bottom)
@@ -219,10 +219,10 @@ def plot_limits(traces: Mapping[str, Trace], *, ax: Any = None) -> Figure:
             "a policy with subject_to= on labelled rows"
         )
     # The metric is looked at first, so its panel is half as high again as that of a limit.
-    size = 4.6, [2.6] + [1.7] * len(limits)
-    panels = 1 + len(limits)
-    room = name_room(traces)
-    above, *below = panel_axes("plot_limits", ax, panels, size=size, right=room)
+    heights = [2.6] + [1.7] * len(limits)
+    above, *below = panel_axes(
+        "plot_limits", ax, len(heights), size=(4.6, heights), right=name_room(traces)
+    )
     plot_running(traces, above)
     for panel, limit in zip(below, limits.values(), strict=True):
         _draw_limit(panel, limit, traces)
