@@ -209,10 +209,9 @@ class Resampler:
             shared = self.rng.standard_normal((draws, 1)) * np.sqrt(correlation)
             own = self.rng.standard_normal((draws, rules)) * np.sqrt(1.0 - correlation)
             level = expit(logit(self.levels[rate]) + shared + own)[..., np.newaxis]
-            level = np.broadcast_to(level, cells.tp.shape)
             over, under = _fraction(rate, cells)
-            added = np.full(level.shape, HITS[outer]) if outer in HITS else level
-            hits, misses = self.rng.gamma(added), self.rng.gamma(1.0 - level)
+            hits = self.rng.gamma(HITS.get(outer, level), size=cells.tp.shape)
+            misses = self.rng.gamma(1.0 - level, size=cells.tp.shape)
             smoothed.append(np.maximum((over + hits) / (under + hits + misses), LEAST_RATE))
         of_labels = mean_of(inner, np.stack(smoothed))
         return mean_of(outer, np.moveaxis(of_labels, -1, 0))
