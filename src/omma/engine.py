@@ -20,7 +20,17 @@ from omma._pool import Progress
 from omma.kernels import replay as kernels, rule as rules, single
 from omma.kernels.calibrate import Learning, Settled
 from omma.kernels.counts import Both, Estimates, PartialLabels
-from omma.kernels.layout import FIELDS, OFFSET, PRESENT, SLOPE, SUM_TP, VALUES, WORK
+from omma.kernels.layout import (
+    FIELDS,
+    LIFETIME,
+    OFFSET,
+    PRESENT,
+    SLOPE,
+    SUM_TP,
+    TRUE,
+    VALUES,
+    WORK,
+)
 from omma.kernels.limits import Limits
 from omma.kernels.row import Gaps, Memory, Spec
 from omma.plan import Plan
@@ -82,8 +92,6 @@ class Engine:
         """Use a plan from now on, with the arrays that the state has at present."""
         state = self.state
         self.plan, self._columns = plan, state.columns
-        if not plan.sums:  # sums that the state may have are not kept up to date from here on
-            state.set_totals[:, SUM_TP:] = 0.0
         # Algorithm 1 of the paper counts labels, Algorithm 2 estimates; Auto uses both.
         feedback: Any
         if state.labels is None:
@@ -92,6 +100,11 @@ class Engine:
             feedback = Estimates()
         else:
             feedback = Both(*plan.shrinkage)
+        # Sums over labels that decisions do not look at are not kept up to date from here on:
+        # those of OWN are if the plan needs any, those of TRUE and KNOWN only if it corrects by
+        # them, those of LIFETIME never.
+        summed = 0 if not plan.sums else LIFETIME if isinstance(feedback, Both) else TRUE
+        state.set_totals[summed:, SUM_TP:] = 0.0
         select, objective = plan.decision
         self.spec = Spec(
             objective,

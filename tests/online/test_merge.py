@@ -63,3 +63,21 @@ def test_states_of_a_rule_keep_its_calibration():
         slope, intercept, biases, squash = state.calibration.curve
         assert (slope, intercept, squash) == (*rule.calibration[:2], rule.calibration[3])
         assert biases.tolist() == rule.calibration[2].tolist()
+
+
+@pytest.mark.parametrize("feedback", ["labels", "estimates"])
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_learner_can_be_saved_after_counts_were_added_and_rows_learned(
+    tmp_path, feedback, forgets
+):
+    eta, y = stream(n=10)
+    policy = omma.OMMA("micro_f1", feedback=feedback)
+    policy = omma.Forgetting(policy, half_life=5) if forgets else policy
+    learner = omma.OnlineClassifier(policy, 4)
+    added = omma.Counts.from_labels(y, y, n_labels=4)
+    learner.merge(added, None if feedback == "labels" else omma.Counts.zeros(4))
+    for row, true in zip(eta, y, strict=True):
+        learner.predict(row)
+        learner.update(true)
+    learner.save(tmp_path / "learner.npz")
+    assert omma.OnlineClassifier.load(tmp_path / "learner.npz").state == learner.state
