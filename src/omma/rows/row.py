@@ -165,12 +165,12 @@ def labels_of_row(owner: str, parameter: str, values: Any, is_sparse: bool, m: i
 
 def _rows(labels: TrueLabels, dtype: Any, is_sparse: bool) -> list[Any]:
     """Split labels into rows: indicators, or ids of a sparse row; None for an unknown row."""
-    places = np.arange(labels.values.shape[0])
     if is_sparse:
-        starts, ends, ids = labels.block(places)
+        starts, ends, ids = labels.block(np.arange(labels.values.shape[0]))
         rows: list[Any] = [ids[start:end].copy() for start, end in zip(starts, ends, strict=True)]
     else:
-        rows = list(labels.indicators(places)[0].astype(dtype))
+        indicators = labels.values.toarray() if labels.is_sparse else labels.values
+        rows = list(indicators.astype(dtype))
     if labels.missing is not None:
         unknown = np.split(labels.missing.indices, labels.missing.indptr[1:-1])
         pairs = zip(rows, unknown, strict=True)
