@@ -135,10 +135,10 @@ def replay(
     # Values of limits are taken at the checkpoints, too.
     limits = tuple(limit.named(None, batch.m, "replay") for limit in policy.limits)
     measures: tuple[Metric | Limit, ...] = (judged_by, *limits)
-    taken: list[list[float]] = []
+    taken: list[NDArray[np.float64]] = []
 
     def take_values(cells: NDArray[np.float64], rows: float) -> None:
-        taken.append(values_at(measures, Counts._unchecked(np.array(cells), rows)))
+        taken.append(values_at(measures, [Counts._unchecked(np.array(cells), rows)]))
 
     # Where labels are unknown in some rows, and where copies of all counts would take much memory,
     # values are worked out at their checkpoint.
@@ -162,9 +162,10 @@ def replay(
     # With a matrix of costs labels of probability zero are candidates, too.
     if done.filled and (policy.objective is None or not policy.objective.needs_matrix):
         warn_of_rows("replay", batch.eta, policy.budget, done.filled)
-    # Rows up to each checkpoint, and those after the last one.
-    rows = np.arange(batch.n, dtype=np.int64) if order is None else order
-    stretches = np.split(rows, places) if pairs or gap else []
+    stretches: list[NDArray[np.int64]] = []
+    if pairs or gap:  # rows up to each checkpoint, and those after the last one
+        rows = np.arange(batch.n, dtype=np.int64) if order is None else order
+        stretches = np.split(rows, places)
     # A second pass, which is not part of the policy's time.
     gaps = () if certificate is None else _certified(certificate, batch, stretches)
     counts = history = None

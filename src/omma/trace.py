@@ -26,9 +26,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def values_at(measures: Sequence[Metric | Limit], counts: Counts) -> list[float]:
-    """The metric and the limits at some counts; NaN where rows weigh nothing."""
-    return [measure.value(counts) if counts.n > 0 else math.nan for measure in measures]
+def values_at(measures: Sequence[Metric | Limit], counts: Sequence[Counts]) -> NDArray[np.float64]:
+    """The metric and the limits at each of ``counts``: shape (counts, measures).
+
+    They are NaN where rows weigh nothing.
+    """
+    table = np.full((len(counts), len(measures)), np.nan)
+    weighed = [i for i, counted in enumerate(counts) if counted.n > 0]
+    for j, measure in enumerate(measures if weighed else ()):
+        if isinstance(measure, Limit) or measure.needs_matrix:
+            table[weighed, j] = [measure.value(counts[i]) for i in weighed]
+        else:
+            # Each of shape (counts, m).
+            tp, predicted, positive = np.stack([counts[i].cells for i in weighed], axis=1)
+            rows = np.array([counts[i].n for i in weighed])
+            table[weighed, j] = measure.values(tp, predicted, positive, rows)
+    return table
 
 
 @dataclass(frozen=True)
@@ -43,14 +56,15 @@ class History:
     # Makes counts after these rows when they are asked for. Where they would take much memory,
     # values were taken on the way.
     _counts: Callable[[], Sequence[Counts]] = field(default=tuple, repr=False)
-    _taken: Sequence[list[float]] = field(default=(), repr=False)
+    _taken: Sequence[NDArray[np.float64]] = field(default=(), repr=False)
     _gaps: tuple[Gap | None, ...] = field(default=(), repr=False)  # at each, without a value
 
     @cached_property
     def _table(self) -> NDArray[np.float64]:
         """All measures after ``rows[i]`` rows: shape (rows, measures)."""
-        table = self._taken or [values_at(self._measures, counts) for counts in self._counts()]
-        return np.array(table).reshape(len(self.rows), len(self._measures))
+        if self._taken:
+            return np.concatenate(self._taken)
+        return values_at(self._measures, self._counts())
 
     @cached_property
     def limits(self) -> dict[str, NDArray[np.float64]]:
@@ -65,8 +79,8 @@ class History:
         """The values of any limit over the first ``rows[i]`` rows; NaN where no counts are left."""
         if limit in self._measures:
             return self._table[:, self._measures.index(limit)]
-        values = [value for counts in self._counts() for value in values_at([limit], counts)]
-        return np.array(values) if values else np.full(len(self.rows), np.nan)
+        values = values_at([limit], self._counts())[:, 0]
+        return values if len(values) else np.full(len(self.rows), np.nan)
 
     @cached_property
     def gaps(self) -> tuple[Gap | None, ...]:

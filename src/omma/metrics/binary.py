@@ -46,11 +46,12 @@ class Rate:
 
     def sums(self, *cells: Any) -> list[Any]:
         """Numerator and denominator at cells (tp, predicted, positive, n)."""
-        # Arrays whose coefficient is zero, which most are, need not be added.
-        return [
-            sum(factor * cell for factor, cell in zip(form, cells, strict=True) if factor)
-            for form in (self.over, self.under)
-        ]
+        parts: list[Any] = [0, 0]
+        for i, form in enumerate((self.over, self.under)):
+            for factor, cell in zip(form, cells, strict=True):
+                if factor:  # most are zero, and arrays need not be added
+                    parts[i] = parts[i] + factor * cell
+        return parts
 
     def of(self, tp: Any, predicted: Any, positive: Any, n: Any, zero_division: float) -> Any:
         """Its value; 0/0 is ``zero_division``."""
