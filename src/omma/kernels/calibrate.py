@@ -144,7 +144,8 @@ def sigmoid(x):
 @helper
 def clipped(slope):
     """Clip a slope to [FLATTEST, STEEPEST]; the sum of two calibrators can be outside."""
-    return min(max(slope, FLATTEST), STEEPEST)
+    slope = slope if slope > FLATTEST else FLATTEST
+    return slope if slope < STEEPEST else STEEPEST
 
 
 @helper
@@ -231,7 +232,8 @@ def newton_step(shared, gradient, unit):
     ``gradient`` is G = Σ g x as a tuple of three; ``shared`` is updated.
     """
     counted = shared[COUNTED] if shared[COUNTED] > 0.0 else 1.0
-    variance = max(shared[SPREAD] / counted, LEAST_VARIANCE)
+    variance = shared[SPREAD] / counted
+    variance = variance if variance > LEAST_VARIANCE else LEAST_VARIANCE
     aa = shared[CURVES] + START_SLOPE * variance * unit
     ae, ab = shared[CURVES + 1], shared[CURVES + 2]
     ee, eb = shared[CURVES + 3] + START_BETWEEN * unit, shared[CURVES + 4]

@@ -148,7 +148,12 @@ def by_kind(described: Callable[..., Any]) -> Any:
     return function
 
 
-# Intrinsics. The plain functions below replace them if the compiler is switched off.
+# Intrinsics, and the plain functions that replace them if the compiler is switched off.
+
+
+def plain_form(native: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Use a function only with the compiler switched off; compiled functions call ``native``."""
+    return lambda plain: plain if config.DISABLE_JIT else native
 
 
 @intrinsic
@@ -175,34 +180,22 @@ def _number_of(context, bits):
     return types.float64(types.uint64), generate
 
 
+@plain_form(_fma)
 def fma(a: float, b: float, c: float) -> Any:
     """a·b + c with a single rounding if the processor has it (plain Python rounds twice)."""
     return np.float64(a) * b + c
 
 
+@plain_form(_bits_of)
 def bits_of(number: float) -> Any:
     """Return the bits of a float64 as a uint64."""
     return np.float64(number).view(np.uint64)
 
 
+@plain_form(_number_of)
 def number_of(bits: int) -> Any:
     """Return the float64 with these bits (uint64)."""
     return np.uint64(bits).view(np.float64)
-
-
-@overload(fma, jit_options=INLINED)
-def _overload_fma(a, b, c):
-    return lambda a, b, c: _fma(np.float64(a), np.float64(b), np.float64(c))
-
-
-@overload(bits_of, jit_options=INLINED)
-def _overload_bits_of(number):
-    return lambda number: _bits_of(np.float64(number))
-
-
-@overload(number_of, jit_options=INLINED)
-def _overload_number_of(bits):
-    return lambda bits: _number_of(np.uint64(bits))
 
 
 # Functions that loops call by address, so that a loop is compiled once for all of them. Arrays are
@@ -273,6 +266,7 @@ def _read_as(context, numbers, template):
     return template(NUMBERS, template), generate
 
 
+@plain_form(_read_as)
 def read_as(numbers, template):
     """Read numbers from memory as a nested tuple of the same kind as ``template``.
 
@@ -289,22 +283,13 @@ def _filled(template, numbers):
     return number if isinstance(template, float) else template  # or a user's function
 
 
-@overload(read_as, jit_options=INLINED)
-def _overload_read_as(numbers, template):
-    return lambda numbers, template: _read_as(numbers, template)
-
-
+@plain_form(numba.carray)  # type: ignore[attr-defined]
 def as_array(numbers, shape):
     """View the numbers at an address as an array of ``shape``.
 
     With the compiler switched off, ``numbers`` is already an array.
     """
     return numbers
-
-
-@overload(as_array, jit_options={"forceinline": True})  # carray makes an array: it needs ``_nrt``
-def _overload_as_array(numbers, shape):
-    return lambda numbers, shape: numba.carray(numbers, shape)
 
 
 # A message on standard error if compilation takes long, so that users know why they wait.

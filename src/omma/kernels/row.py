@@ -15,8 +15,6 @@ from omma.kernels import classes  # noqa: F401 (adds its cases to those of gains
 from omma.kernels.calibrate import LABELLED, calibrate, fit, update_means
 from omma.kernels.counts import (
     NO_SUMS,
-    Both,
-    PartialLabels,
     count_estimates,
     count_labels,
     count_set,
@@ -28,7 +26,7 @@ from omma.kernels.counts import (
 from omma.kernels.decay import counted_unit, grow, unit_of
 from omma.kernels.gains import LABELS, PRIOR, flag_labels, write_slopes
 from omma.kernels.gather import scatter
-from omma.kernels.jit import by_kind, helper
+from omma.kernels.jit import helper
 from omma.kernels.layout import (
     AUDITED_LABELS,
     AUDITED_VALUES,
@@ -37,11 +35,8 @@ from omma.kernels.layout import (
     LIFETIME,
     MISSED,
     POINT,
-    POSITIVE,
-    PREDICTED,
     PRESENT,
     RANKS,
-    TP,
     UNREPORTED,
     UNSEEN,
     VALUES,
@@ -114,30 +109,6 @@ def set_point(spec, memory):
     return feedback, unit
 
 
-@by_kind
-def row_counts(feedback, columns, seen, rows, width):
-    """Return the counts of a row's labels that decisions use, shape (3, width).
-
-    ``rows`` is the weight of all rows. ``seen`` is scratch space for corrected counts (rows
-    DECISION_COUNTS of ``work``).
-    """
-
-
-@row_counts.case()
-def counted_cells(feedback, columns, seen, rows, width):
-    """Decisions use the counts unchanged: the set OWN, which are the first columns."""
-    return columns
-
-
-@row_counts.case(Both)
-@row_counts.case(PartialLabels)
-def corrected_cells(feedback, columns, seen, rows, width):
-    for i in range(width):
-        tp, predicted, positive = decision_counts(feedback, columns, rows, i)
-        seen[TP, i], seen[PREDICTED, i], seen[POSITIVE, i] = tp, predicted, positive
-    return seen
-
-
 @helper
 def decide(spec, memory, place, labels, pick, width):
     """Flag the predicted labels of the row whose probabilities are in ``memory.work[VALUES]``.
@@ -155,7 +126,7 @@ def decide(spec, memory, place, labels, pick, width):
     feedback, unit = set_point(spec, memory)
     work = memory.work
     room = work[DECISION_COUNTS : DECISION_COUNTS + 3]
-    cells = row_counts(feedback, memory.columns, room, work[POINT, N], width)
+    cells = decision_counts(feedback, memory.columns, room, work[POINT, N], width)
     write_slopes(spec.objective, cells, memory, labels, pick, width)
     add_prices(
         memory.limits, feedback, unit, memory.columns, memory.table, memory.totals, work, place,

@@ -8,7 +8,7 @@ from omma.kernels.counts import decision_counts
 from omma.kernels.decay import counted_unit
 from omma.kernels.gains import LABELS, PRIOR, write_slopes
 from omma.kernels.jit import entry
-from omma.kernels.layout import DECISION_COUNTS, POINT, POSITIVE, PREDICTED, TOTALS, TP, N, padded
+from omma.kernels.layout import DECISION_COUNTS, POINT, TOTALS, N, padded
 from omma.kernels.limits import add_prices
 from omma.kernels.row import set_point
 
@@ -20,11 +20,14 @@ def all_decision_counts(spec, memory, cells, totals):
     The rows of ``cells`` are tp, predicted and positive; ``totals`` has shape (TOTALS,).
     """
     feedback, _ = set_point(spec, memory)
+    work, columns = memory.work, memory.columns
     for i in range(TOTALS):
-        totals[i] = memory.work[POINT, i]
-    for j in range(cells.shape[1]):
-        tp, predicted, positive = decision_counts(feedback, memory.table, totals[N], j)
-        cells[TP, j], cells[PREDICTED, j], cells[POSITIVE, j] = tp, predicted, positive
+        totals[i] = work[POINT, i]
+    room = work[DECISION_COUNTS : DECISION_COUNTS + 3]
+    counts = decision_counts(feedback, columns, room, totals[N], padded(work.shape[1]))
+    for cell in range(3):
+        for j in range(cells.shape[1]):
+            cells[cell, j] = counts[cell, j]
 
 
 @entry

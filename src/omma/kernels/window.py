@@ -119,28 +119,22 @@ def append_row(window, feedback, work, weight, timed, labelled, labels, width):
     if not weight > 0.0:
         return
     ids, rows, numbers = window.ids, window.rows, window.numbers
-    begin = numbers[END_ID]
-    end = append_ids(ids, begin, work[FLAGS], labels, width)
-    chosen = end - begin
-    if labelled:
-        end = append_ids(ids, end, work[PRESENT], labels, width)
-    occurred = end - begin - chosen
-    stored = 0
-    if keeps_values(feedback, timed):
-        before = end
-        end = append_ids(ids, end, work[VALUES], labels, width)
+    row, end, end_value = numbers[END], numbers[END_ID], numbers[END_VALUE]
+    with_values = keeps_values(feedback, timed)
+    lists = (CHOSEN, FLAGS, True), (OCCURRED, PRESENT, labelled), (STORED, VALUES, with_values)
+    for part, column, is_stored in lists:
+        begin = end
+        if is_stored:
+            end = append_ids(ids, end, work[column], labels, width)
+        rows[row, part] = end - begin
+    if with_values:
         for i in range(width):
             if work[VALUES, i] > 0.0:
-                window.values[numbers[END_VALUE] + stored] = work[VALUES, i]
-                stored += 1
-        stored = end - before
-    row = numbers[END]
-    rows[row, CHOSEN], rows[row, OCCURRED], rows[row, STORED] = chosen, occurred, stored
+                window.values[end_value] = work[VALUES, i]
+                end_value += 1
     rows[row, KIND] = (IN_WINDOW if timed else 0) + (LABELLED if labelled else 0)
     window.weights[row] = weight
-    numbers[END] += 1
-    numbers[END_ID] = end
-    numbers[END_VALUE] += stored
+    numbers[END], numbers[END_ID], numbers[END_VALUE] = row + 1, end, end_value
 
 
 @helper
@@ -280,10 +274,11 @@ def advance(window, feedback, sums, limits, table, totals):
     numbers[N_ROWS] += 1
     if numbers[N_ROWS] > numbers[LENGTH]:
         numbers[N_ROWS] -= 1
-        drop_oldest(window, feedback, sums, limits, table, totals)
-        # Late labels stored between this row and the next row of the window leave with it.
-        while (window.rows[numbers[FIRST], KIND] & IN_WINDOW) == 0:
+        # Late labels stored between the oldest row and the next row of the window leave with it.
+        is_next = False
+        while not is_next:
             drop_oldest(window, feedback, sums, limits, table, totals)
+            is_next = (window.rows[numbers[FIRST], KIND] & IN_WINDOW) != 0
     numbers[ROWS_SINCE_RECOUNT] += 1
     if numbers[ROWS_SINCE_RECOUNT] >= numbers[LENGTH]:
         numbers[ROWS_SINCE_RECOUNT] = 0
