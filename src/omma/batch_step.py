@@ -113,7 +113,8 @@ def count_batch(
     if delta.calibration and state.calibration:
         delta.calibration.fill(state.calibration)
     delta.pace = None if state.pace is None else state.pace.copy()
-    delta.prices = None if state.prices is None else state.prices * 0.0  # the same prices
+    if state.prices is not None:  # the same prices, which no row has moved
+        delta.prices = state.prices.with_spread(0.0 * state.prices.spread)
     if not sparse.issparse(predictions):  # kernels count matrices, also of a single label
         predictions = np.asarray(predictions).reshape(batch.n, state.m)
     # Prices follow rows one by one, and a batch is decided at once.

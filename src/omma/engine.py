@@ -93,13 +93,11 @@ class Engine:
         state = self.state
         self.plan, self._columns = plan, state.columns
         # Algorithm 1 of the paper counts labels, Algorithm 2 estimates; Auto uses both.
-        feedback: Any
+        feedback: Any = Estimates()
         if state.labels is None:
             feedback = None if state.missed is None else PartialLabels()
-        elif state.known is None or plan.shrinkage is None:
-            feedback = Estimates()
-        else:
-            feedback = Both(*plan.shrinkage)
+        elif state.known is not None and plan.shrinkage is not None:
+            feedback = plan.shrinkage
         # Sums over labels that decisions do not look at are not kept up to date from here on:
         # those of OWN are if the plan needs any, those of TRUE and KNOWN only if it corrects by
         # them, those of LIFETIME never.
@@ -218,8 +216,8 @@ class Engine:
         longest = len(labels) + abs(self.plan.budget)
         memory, scratch = self.sparse(longest)
         out = np.empty(longest, dtype=np.int32)
-        by = spec or self.spec
-        count = single.decide_sparse(labels, values, pick, out, *scratch, *by, *memory)
+        options = (*scratch, *(spec or self.spec), *memory)
+        count = single.decide_sparse(labels, values, pick, out, *options)
         if count < 0:
             refuse_row("predict", values)
             raise UnsortedError("label ids of a sparse row must rise, and be those of labels")
@@ -267,9 +265,8 @@ class Engine:
             single.learn_sparse(*row, *options, *scratch, *self.learning, *memory)
             return
         self.make_room(1, self.m)
-        values = NO_NUMBERS
-        if eta is not None and not isinstance(eta, tuple):
-            values = np.asarray(eta, np.float64)
+        is_dense = eta is not None and not isinstance(eta, tuple)
+        values = np.asarray(eta, np.float64) if is_dense else NO_NUMBERS
         indicators = NO_NUMBERS if true is None else true
         arguments = self.dense().learning
         if not single.learn_dense(values, indicators, prediction, *options, *arguments):
@@ -316,7 +313,7 @@ class Engine:
         state, plan = self.state, self.plan
         if batch.labels is not None and batch.labels.missing is not None:
             state.allow_partial_labels()
-        audits = None
+        audits = NO_NUMBERS
         if audited is not None:
             state.allow_unseen()
             assert state.unseen is not None
@@ -330,12 +327,10 @@ class Engine:
         for start, stop, picks in stretches or self.stretches(batch, order):
             cuts = {*range(start, stop, step), stop}
             if look is not None:
-                inside = (checkpoints > start) & (checkpoints < stop)
-                cuts.update(checkpoints[inside].tolist())
+                cuts |= {place for place in checkpoints.tolist() if start < place < stop}
             for begin, end in pairwise(sorted(cuts)):
                 rows = np.arange(begin, end, dtype=np.int64) if order is None else order[begin:end]
-                here = None if audits is None else audits[begin:end]
-                run.advance(rows, picks[begin - start : end - start], here)
+                run.advance(rows, picks[begin - start : end - start], audits[begin:end])
                 if look is not None and run.done in checkpoints:
                     begun = time.perf_counter()
                     run.put_back()
@@ -378,17 +373,21 @@ class Engine:
     def rule(self, *, settled: bool = False) -> tuple[Vector, Vector]:
         """Slope and offset of every label at the present counts: the rule of the next row.
 
-        ``settled`` is for a rule that will be deployed: derivatives of the objective, at the mean
-        price of each limit. Else these are the numbers that decide the next row.
+        ``settled`` is for a rule that will be deployed: derivatives of the objective by tp / n and
+        by predicted / n, and the mean price of each limit. Else these are the numbers that decide
+        the next row.
         """
-        plan = self.plan
-        by_derivatives = settled or plan.matrix is not None
-        objective = plan.gradient if by_derivatives else plan.objective
-        return self._weights(objective, self._limits(settled=settled))
-
-    def gradient(self) -> tuple[Vector, Vector]:
-        """Derivatives of the objective by tp / n and by predicted / n of every label."""
-        return self._weights(self.plan.gradient)
+        plan, limits = self.plan, self._limits(settled=settled)
+        objective = plan.gradient if settled or plan.matrix is not None else plan.objective
+        cells, totals = self.seen()
+        prior = float(plan.prior) * self.state.unit
+        memory = self.dense().memory._replace(limits=limits, calibrator=None)
+        # Only prices depend on time: without it, the kernel is compiled once for all policies.
+        without_time = memory._replace(limits=None, pace=None, window=None)
+        rules.gradient(objective, prior, cells, totals, without_time)
+        if limits is not None:
+            rules.price(self.learning, memory)
+        return memory.work[SLOPE, : self.m].copy(), memory.work[OFFSET, : self.m].copy()
 
     def seen(self) -> tuple[Vector, Vector]:
         """The counts (3, m) that decisions use, corrected by observed labels, and their totals."""
@@ -398,17 +397,6 @@ class Engine:
             memory = self.dense().memory._replace(limits=None, calibrator=None)
             rules.all_decision_counts(self.learning, memory, cells, totals)
         return cells, totals
-
-    def _weights(self, objective: Any, limits: Limits | None = None) -> tuple[Vector, Vector]:
-        """Slope and offset of every label by an objective, and by the prices of limits."""
-        cells, totals = self.seen()
-        prior = float(self.plan.prior) * self.state.unit
-        memory = self.dense().memory._replace(limits=None, calibrator=None)
-        without_time = memory._replace(pace=None, window=None)
-        rules.gradient(objective, prior, cells, totals, without_time)
-        if limits is not None:
-            rules.price(self.learning, memory._replace(limits=limits))
-        return memory.work[SLOPE, : self.m].copy(), memory.work[OFFSET, : self.m].copy()
 
 
 class Run:
@@ -453,7 +441,7 @@ class Run:
         self.done = self.filled = 0
         self.started, self.seconds = time.perf_counter(), 0.0
 
-    def advance(self, rows: Rows, picks: NDArray[Any], audits: Vector | None) -> None:
+    def advance(self, rows: Rows, picks: NDArray[Any], audits: Vector) -> None:
         """Decide and learn the next rows by one call of a kernel."""
         engine, batch, budget = self.engine, self.batch, self.engine.plan.budget
         longest = batch.longest + abs(budget) if self.is_sparse else batch.m
@@ -487,8 +475,7 @@ class Run:
         good, filled = kernel(*block, *arguments)
         # Rows before the wrong one were counted, but their state is dropped with the error.
         if good < len(rows):
-            wrong = batch.eta.explain(int(rows[good]))
-            raise ValueError(f"eta of {self.owner} must hold {wrong}")
+            raise ValueError(f"eta of {self.owner} must hold {batch.eta.explain(int(rows[good]))}")
         if len(listed):
             self.lists.append(listed[: int(self.out[rows, 0].sum())].copy())
         self.done += len(rows)

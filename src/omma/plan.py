@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omma.kernels.calibrate import SURE
+from omma.kernels.counts import Both
 from omma.kernels.gains import compiled, deciding_alone
 from omma.kernels.objectives import (
     CostMatrix,
@@ -24,19 +25,6 @@ from omma.kernels.select import selector_address
 from omma.state_parts import Curve
 
 NOTHING = Nothing(0.0)
-
-
-class Shrinkage(NamedTuple):
-    """How strongly labels correct counts of probabilities; see ``omma.kernels.counts.Both``.
-
-    Strengths for hits and for positives were chosen on streams that are not among those reported
-    (docs/auto.md). Values hardly depend on them: 3 to 10 for hits do as well.
-    """
-
-    hits: float = 5.0
-    positives: float = 10.0
-    eager: float = 0.0
-    patience: float = 0.3
 
 
 class Limited(NamedTuple):
@@ -58,7 +46,7 @@ class Plan:
     soft: bool = False  # probabilities are counted, in place of labels or beside them
     sums: int = 0  # 1 if the objective uses sums over labels
     at_most: int | None = None
-    shrinkage: Shrinkage | None = None  # feedback="both": how labels correct estimates
+    shrinkage: Both | None = None  # feedback="both": how strongly labels correct estimates
     calibrated: bool = False
     squash: float = SURE  # logits beyond it are squashed, if calibrated
     settled: Curve | None = None  # calibration that does not learn
@@ -98,10 +86,10 @@ class Plan:
     def decision(self) -> tuple[Any, Any]:
         """The address of the function that flags labels, and the objective that goes with it."""
         term = self.deciding_term
-        adds_up = isinstance(term, SumOfTerms | FixedRules) or self.matrix is not None
-        if adds_up or self.limits is not None:
-            return selector_address(self.budget), self.objective
-        return deciding_alone(term, self.budget != 0)
+        is_single = self.matrix is None and not isinstance(term, SumOfTerms | FixedRules)
+        if is_single and self.limits is None:
+            return deciding_alone(term, self.budget != 0)
+        return selector_address(self.budget), self.objective
 
     @cached_property
     def arrays(self) -> tuple[str, ...]:

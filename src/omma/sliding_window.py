@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from omma.kernels.window import (
     COLUMNS,
@@ -25,8 +22,8 @@ from omma.kernels.window import (
     STORED,
     WindowArrays,
 )
+from omma.state_parts import Array
 
-Array = NDArray[Any]
 ROOM = 256  # the least number of entries to make room for
 # What files have of `numbers`; the others are positions in the lists.
 FILED = [N_ROWS, LENGTH, ROWS_SINCE_RECOUNT]
@@ -57,9 +54,8 @@ class SlidingWindow:
     @classmethod
     def start(cls, length: int) -> SlidingWindow:
         """An empty window for at most ``length`` rows."""
-        rows, numbers = np.empty((0, COLUMNS)), np.array([0, length, 0])
-        nothing = dict.fromkeys(("ids", "values", "weights"), np.empty(0))
-        return cls({**nothing, "rows": rows, "numbers": numbers})
+        arrays = dict.fromkeys(("ids", "values", "weights"), np.empty(0))
+        return cls({**arrays, "rows": np.empty((0, COLUMNS)), "numbers": np.array([0, length, 0])})
 
     @property
     def length(self) -> int:
@@ -84,10 +80,8 @@ class SlidingWindow:
         more = {"rows": rows, "weights": rows, "ids": ids, "values": values}
         for name, count in more.items():
             array = self.lists[name]
-            used = len(array)
-            grown = np.empty((used + max(count, used, ROOM), *array.shape[1:]), dtype=array.dtype)
-            grown[:used] = array
-            self.lists[name] = grown
+            spare = max(count, len(array), ROOM), *array.shape[1:]
+            self.lists[name] = np.concatenate((array, np.empty(spare, dtype=array.dtype)))
         return True
 
     def trim(self) -> None:
@@ -117,10 +111,15 @@ class SlidingWindow:
         ids, values, rows, weights, numbers = (arrays[name] for name in self.arrays())
         kinds = [(ids, "iu"), (values, "f"), (rows, "iu"), (weights, "f"), (numbers, "iu")]
         # Types and shapes first: comparisons of text or other shapes would raise other errors.
-        sound = all(array.dtype.kind in kind for array, kind in kinds) and numbers.shape == (3,)
-        sound = sound and rows.ndim == 2 and rows.shape == (len(weights), COLUMNS)
-        sound = sound and ids.ndim == values.ndim == weights.ndim == 1
-        if not sound or not (np.isfinite(values).all() and np.isfinite(weights).all()):
+        sound = (
+            all(array.dtype.kind in kind for array, kind in kinds)
+            and numbers.shape == (3,)
+            and ids.ndim == values.ndim == weights.ndim == 1
+            and rows.shape == (len(weights), COLUMNS)
+            and np.isfinite(values).all()
+            and np.isfinite(weights).all()
+        )
+        if not sound:
             raise ValueError("the rows of a window must be vectors of numbers, and are not")
         entries = rows[:, :KIND].astype(np.int64)
         timed = (rows[:, KIND] & IN_WINDOW) > 0

@@ -12,7 +12,7 @@ decided by it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,6 @@ PLACES = {
 ADDED_LATER = {"missed", "unseen_cells"}
 SIGNED = {"calibration", "calibration_shared"}  # arrays that may have numbers below zero
 Shapes = dict[str, tuple[int, ...] | None]
-Kind = TypeVar("Kind", bound="State")
 
 
 def padded(m: int) -> int:
@@ -81,9 +80,9 @@ def aligned(rows: int, columns: int) -> NDArray[np.float64]:
     try:
         room = np.zeros(rows * columns + LANES)
     except MemoryError:
-        needed = 8 * rows * columns / 2**30
         raise MemoryError(
-            f"{columns:,} labels take {needed:,.0f} GiB of space to work in, more than there is"
+            f"{columns:,} labels take {8 * rows * columns / 2**30:,.0f} GiB of space to work in, "
+            "more than there is"
         ) from None
     start = -room.ctypes.data % 64 // room.itemsize
     return room[start : start + rows * columns].reshape(rows, columns)
@@ -149,7 +148,7 @@ class State:
         self.m, self.names = m, tuple(names)  # the arrays in use, in the order of PLACES
         # ``shared`` has the numbers of a calibration that are common to all labels.
         self.shared, self.pace, self.prices, self.window = shared, pace, prices, window
-        self.columns, self.set_totals = np.empty((0, padded(m))), np.zeros((SETS, TOTALS))
+        self.columns, self.set_totals = np.empty((0, 0)), np.zeros((SETS, TOTALS))
         self.audits = np.zeros(2)  # the rows of ``unseen``
         self._lay_out()
 
@@ -161,8 +160,9 @@ class State:
             shared = UNLEARNED.copy()
             shared[SQUASH] = plan.squash
         if plan.limits is not None:
-            has_rates = bool((plan.limits.kinds == MEAN).any())
-            prices = Prices.start(len(plan.limits.labels), rates=has_rates)
+            prices = Prices.start(
+                len(plan.limits.kinds), rates=bool((plan.limits.kinds == MEAN).any())
+            )
         state = State(
             m,
             plan.arrays,
@@ -179,8 +179,6 @@ class State:
         """A copy with room for m labels; the new ones have occurred in no row."""
         wider = self.copy()
         wider.m = m
-        new = ((0, 0), (0, padded(m) - self.m))
-        wider.columns = np.pad(wider.columns[:, : self.m], new)
         wider._lay_out()
         return wider
 
@@ -190,8 +188,8 @@ class State:
         fields: int = PLACES[self.names[-1]].stop
         if "lifetime_cells" in self.names:
             fields = max(fields, UNSEEN)  # decay scales MISSED, too
-        columns, totals = aligned(fields, self.columns.shape[1]), self.set_totals
-        columns[: len(self.columns)] = self.columns
+        columns, totals = aligned(fields, padded(self.m)), self.set_totals
+        columns[: len(self.columns), : self.columns.shape[1]] = self.columns
         self.columns = columns
         arrays = {name: columns[PLACES[name], : self.m] for name in self.names}
         missed, unreported = arrays.get("missed", (None, None))
@@ -208,11 +206,10 @@ class State:
         self.own = CountSet(arrays["cells"], totals[OWN], None if self.labels else missed)
         self.cells, self.totals, self.missed, _ = self.own
         self.truth = self.lifetime or self.labels or self.own
-        self.unseen = self.calibration = None
-        if "unseen_cells" in arrays:
-            self.unseen = Unseen(arrays["unseen_cells"], self.audits)
-        if self.shared is not None:
-            self.calibration = Calibration(self.shared, *arrays["calibration"])
+        unseen = arrays.get("unseen_cells")
+        self.unseen = None if unseen is None else Unseen(unseen, self.audits)
+        shared = self.shared
+        self.calibration = None if shared is None else Calibration(shared, *arrays["calibration"])
 
     @property
     def reported(self) -> NDArray[np.float64]:
@@ -261,10 +258,8 @@ class State:
         """All of it as plain arrays, for a file."""
         arrays = {name: self.columns[PLACES[name], : self.m] for name in self.names}
         arrays |= {"totals": self.set_totals, "audits": self.audits}
-        if self.shared is not None:
-            arrays["calibration_shared"] = self.shared
-        if self.pace is not None:
-            arrays["pace"] = self.pace
+        optional = {"calibration_shared": self.shared, "pace": self.pace}
+        arrays |= {name: array for name, array in optional.items() if array is not None}
         if self.prices is not None:
             arrays |= {f"prices_{name}": array for name, array in vars(self.prices).items()}
         if self.window is not None:
@@ -278,7 +273,7 @@ class State:
         return shapes | {name: None for name in shapes if name.startswith("recent_")}
 
     @classmethod
-    def from_arrays(cls: type[Kind], arrays: dict[str, Array]) -> Kind:
+    def from_arrays(cls, arrays: dict[str, Array]) -> Self:
         """A state with copies of these arrays, as ``arrays`` returns them."""
         shared, pace = (
             np.array(arrays[name], dtype=np.float64) if name in arrays else None
@@ -302,7 +297,7 @@ class State:
     def take_own(self, arrays: dict[str, Array]) -> None:
         """For subclasses: read their own arrays."""
 
-    def copy(self: Kind) -> Kind:
+    def copy(self) -> Self:
         """An independent copy."""
         return type(self).from_arrays(self.arrays())
 
@@ -394,8 +389,7 @@ class State:
     @property
     def _count_sets(self) -> list[CountSet]:
         """The sets of counts in use."""
-        sets = (self.own, self.labels, self.known, self.lifetime)
-        return [counted for counted in sets if counted is not None]
+        return list(filter(None, (self.own, self.labels, self.known, self.lifetime)))
 
     def _in_era(self, pace: Array | None) -> State:
         """The same counts, divided by 2 ** 100 as often as those of ``pace``."""
@@ -428,8 +422,9 @@ class State:
         if self.window is not None:
             raise TypeError("the state of an omma.Window cannot be multiplied: its rows are whole")
         scaled = self._scaled(factor, all_counts=True)
-        # A price has no unit, but it moves more freely when less is known.
-        scaled.prices = None if self.prices is None else self.prices * factor
+        if self.prices is not None:
+            # A price has no unit, but it moves more freely when less is known.
+            scaled.prices = self.prices.with_spread(factor * self.prices.spread)
         return scaled
 
     __rmul__ = __mul__
@@ -441,10 +436,9 @@ class State:
         place in its own stream. If the last rows of two streams shall count alike, add their
         ``now()``.
         """
-        if self.pace is None or self.window is not None:
-            return self.copy()
         state = self._scaled(1.0 / self.unit)
-        state.pace = np.array([1.0, self.pace[GROWTH], 0.0])
+        if self.pace is not None and self.window is None:
+            state.pace = np.array([1.0, self.pace[GROWTH], 0.0])
         return state
 
     def faded(self, rows: float) -> State:
@@ -456,10 +450,8 @@ class State:
         >>> state.faded(20).cells[:, 0].round(9)
         array([2., 2., 2.])
         """
-        state = self.now()
-        if state.pace is None or self.window is not None:
-            return state
-        return state._scaled(float(state.pace[GROWTH] ** -rows))
+        growth = 1.0 if self.pace is None or self.window is not None else self.pace[GROWTH]
+        return self.now()._scaled(float(growth**-rows))
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other) or not isinstance(other, State):

@@ -432,17 +432,14 @@ class Prices:
                 f"{'' if mine != theirs else ', of which one is on macro_recall'}"
             )
         if sign < 0.0:
-            return self._with_spread(self.spread - other.spread)
+            return self.with_spread(self.spread - other.spread)
         spread = self.spread + other.spread
         mu = (self.mu * self.spread + other.mu * other.spread) / spread
         mean = (self.mean * self.spread + other.mean * other.spread) / spread
         return Prices(mu, spread, self.rates.copy(), mean)
 
-    def __mul__(self, factor: float) -> Prices:
-        """With decay: the price stays, and its steps become larger."""
-        return self._with_spread(factor * self.spread)
-
-    def _with_spread(self, spread: Array) -> Prices:
+    def with_spread(self, spread: Array) -> Prices:
+        """A copy whose next steps have another size; a smaller spread makes them larger."""
         spread = np.maximum(spread, START_SPREAD)
         return Prices(self.mu.copy(), spread, self.rates.copy(), self.mean.copy())
 

@@ -170,7 +170,7 @@ class Metric(ABC):
         # Elsewhere only decisions matter, and a term may leave out positive factors.
         term = with_epsilon(self.term(exact=True), epsilon)
         plan = Plan(None, term, self.matrix, prior, sums=self.sums)
-        return Engine(plan, state).gradient()
+        return Engine(plan, state).rule(settled=True)
 
     def score(
         self,

@@ -10,11 +10,12 @@ from omma._types import Calibration
 from omma._validate import check_choice, check_positive_int
 from omma.kernels import objectives as kinds
 from omma.kernels.calibrate import STRAIGHT, SURE
+from omma.kernels.counts import Both
 from omma.kernels.layout import SUMS
 from omma.limits import Limit, check_limits, check_per_row, limited, read_limits
 from omma.metrics import Metric
 from omma.metrics.averages import is_minimum
-from omma.plan import Plan, Shrinkage
+from omma.plan import Plan
 from omma.policies.base import MetricPolicy
 from omma.rows.frames import Names
 
@@ -166,7 +167,7 @@ def check_at_most(owner: str, metric: Metric, k: int | None, at_most: int | None
     return most
 
 
-def shrinkage_of(term: Any, prior: float) -> Shrinkage:
+def shrinkage_of(term: Any, prior: float) -> Both:
     """How labels correct estimates, for an objective; ``prior`` is λ, for eager labels."""
     of = getattr(term, "of", None)
     # Before the first prediction, precision and MCC have no slope but that of the prior.
@@ -174,8 +175,8 @@ def shrinkage_of(term: Any, prior: float) -> Shrinkage:
         isinstance(of, kinds.Ratio) and not any((*of.over[2:], *of.under[2:]))
     )
     if isinstance(term, kinds.MacroTerm) and looks_at_predictions:
-        return Shrinkage(eager=prior)
-    return Shrinkage()
+        return Both(eager=float(prior))
+    return Both()
 
 
 @cache  # once for each metric

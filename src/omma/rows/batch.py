@@ -213,7 +213,7 @@ class Batch:
         self,
         rows: Rows,
         picks: NDArray[Any] = NO_IDS,
-        audits: NDArray[np.float64] | None = None,
+        audits: NDArray[np.float64] = NO_NUMBERS,
     ) -> Extras:
         """The arguments of kernels about some rows, other than probabilities and labels."""
         labels = self.labels
@@ -225,9 +225,9 @@ class Batch:
             unknown = labels.unknown_of(rows)
             if labels.complete is not None:
                 known = labels.complete[rows].view(np.uint8)
-        if unknown is not None or audits is not None:
+        if unknown is not None or len(audits):
             lists = (NO_ROWS, NO_ROWS, NO_IDS) if unknown is None else unknown
-            gaps = BlockGaps(*lists, NO_NUMBERS if audits is None else audits)
+            gaps = BlockGaps(*lists, audits)
         return Extras(known, labels is not None, gaps, weights, picks)
 
     def label_ids(self, rows: Rows) -> tuple[NDArray[np.int32], Rows, Rows]:

@@ -227,7 +227,7 @@ class RuleSearch:
     def _priced(self, rule: Rule, prices: Prices) -> JudgedRule:
         """A rule on the sample, with a state that continues at the prices of the online pass."""
         judged = self.judge(rule)
-        judged.state.prices = prices * 1.0  # a copy
+        judged.state.prices = prices.with_spread(prices.spread)  # a copy
         judged.state.prices.settle(judged.state.limited.cells)
         return judged
 
