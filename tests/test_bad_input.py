@@ -275,3 +275,38 @@ def test_a_rule_of_something_else_is_refused(slope):
 @pytest.mark.parametrize("text", [5, None, "{", b"\xff"])
 def test_a_rule_is_read_from_json(text):
     refused(lambda: omma.Rule.from_json(text), r"text of Rule\.from_json must be JSON")
+
+
+def test_limits_of_waiting_are_checked_and_nothing_changes():
+    learner = omma.OnlineClassifier(omma.OMMA("macro_f1"), 3, max_waiting=7)
+    refused(lambda: learner.bound_waiting(-5), "limit of bound_waiting must be a whole number")
+    refused(lambda: learner.bound_waiting(9, -1.0), "max_seconds of bound_waiting must be")
+    assert learner.waiting.limit == 7
+
+
+def test_a_calibrator_names_weights_of_another_length():
+    calibrator = omma.calibration.OnlineCalibrator(3)
+    refused(
+        lambda: calibrator.update(ETA, Y, weight=[1.0, 2.0, 3.0]),
+        r"weight of OnlineCalibrator.update must have the shape \(2,\), got shape \(3,\)",
+    )
+    calibrator.update(ETA, Y, weight=2)
+    assert calibrator.rows == 4
+
+
+@pytest.mark.parametrize("label", [3, -1, 1.5])
+def test_reliability_names_a_label_that_there_is_not(label):
+    error = TypeError if label == 1.5 else ValueError
+    refused(
+        lambda: omma.calibration.reliability(ETA, Y, label=label),
+        "label of reliability must be a",
+        error,
+    )
+
+
+def test_a_metric_with_a_budget_is_told_to_pass_both():
+    refused(lambda: omma.metric("macro_f1@2"), "or pass 'macro_f1' and k=2")
+
+
+def test_no_rows_of_a_batch_are_a_batch():
+    assert omma.Batch.of(ETA, Y).take([]).n == 0

@@ -177,8 +177,9 @@ class OnlineCalibrator:
         """
         owner = "OnlineCalibrator.update"
         batch = self._read(owner, eta, y)
-        weights = None if weight is None else np.broadcast_to(np.asarray(weight), (batch.n,))
-        weights = read_weights(owner, weights, batch.n, "weight")
+        if weight is not None and np.ndim(weight) == 0:
+            weight = np.full(batch.n, weight)
+        weights = read_weights(owner, weight, batch.n, "weight")
         # Where one of the rows is wrong, ``_run`` raises and nothing is learned.
         _, self._learned = self._run(owner, replace(batch, weights=weights), Learning)
 

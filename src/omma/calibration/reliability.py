@@ -170,6 +170,7 @@ def reliability(
     check_choice(owner, "strategy", strategy, ("width", "mass"))
     sample = read_sample(owner, eta, y, weights)
     if label is not None:
+        check_positive_int(owner, "label", label, least=0)
         check_number(owner, "label", label, low=0, high=sample.m - 1)
     edges = np.linspace(0.0, 1.0, bins + 1)
     if strategy == "mass":

@@ -149,7 +149,8 @@ def metric(name: MetricName | str | Metric) -> Metric:
     named, k = read_target(name)
     if k is not None:
         raise ValueError(
-            f"a metric has no budget, got {name!r}: give it to a policy, as in omma.Auto({name!r})"
+            f"a metric has no budget, got {name!r}: give it to a policy, as in "
+            f"omma.Auto({name!r}), or pass {named.name!r} and k={k}"
         )
     return named
 
@@ -342,8 +343,8 @@ def metric_from_json(spec: Any) -> Metric:
             )
             return minimum(*parts)
         if "smoothed" in spec:
-            gamma = "auto" if spec["gamma"] is None else spec["gamma"]
-            return smoothed(metric_from_json(spec["smoothed"]), gamma, rows=spec["rows"])
+            gamma = "auto" if spec.get("gamma") is None else spec["gamma"]
+            return smoothed(metric_from_json(spec["smoothed"]), gamma, rows=spec.get("rows"))
         if "sum" in spec:
             return Sum(tuple((weight, metric_from_json(part)) for weight, part in spec["sum"]))
         if "custom" in spec:

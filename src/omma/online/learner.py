@@ -16,7 +16,7 @@ from scipy import sparse
 
 from omma._candidates import warn_of_row, warn_of_rows
 from omma._types import Arrays, Decisions, Frame, SparseMatrix
-from omma._validate import check_positive_int, shown
+from omma._validate import check_number, check_positive_int, shown
 from omma.certificate import Certificate, Gap
 from omma.counts import Counts, counts_of, state_with
 from omma.engine import UnsortedError
@@ -568,7 +568,10 @@ class OnlineClassifier:
 
     def bound_waiting(self, limit: int | None, max_seconds: float | None = None) -> None:
         """Change how many decisions wait at most, or for how long; None leaves that as it is."""
-        waiting = self._waiting
+        waiting, owner = self._waiting, "bound_waiting"
+        limit = check_positive_int(owner, "limit", limit, optional=True)
+        if max_seconds is not None:
+            max_seconds = check_number(owner, "max_seconds", max_seconds, low=0.0, strict=True)
         with self._lock:
             if max_seconds is not None and waiting.max_seconds is None:
                 raise ValueError(

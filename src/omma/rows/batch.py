@@ -259,6 +259,7 @@ class Batch:
         """
         if not isinstance(rows, slice):
             rows = np.asarray(rows)
+            rows = rows if rows.size else rows.astype(np.int64)  # an empty list has no type
         return replace(
             self,
             eta=self.eta.take(rows),
