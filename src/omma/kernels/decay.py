@@ -51,8 +51,7 @@ def grow(pace, window, calibrator, limits, table, totals):
     while pace[UNIT] >= LARGEST_UNIT:
         pace[UNIT] /= LARGEST_UNIT
         pace[ERAS] += 1.0
-        if window is None:
-            divide_counts(table, totals)
+        divide_counts(window, table, totals)
         divide_calibrator(calibrator, table)
 
 
@@ -86,12 +85,21 @@ def decay_learned_trust(calibrator, growth):
     calibrator.shared[TRUST] = trust / (trust + (1.0 - trust) * growth)
 
 
-@helper
-def divide_counts(table, totals):
+@by_kind
+def divide_counts(window, table, totals):
     """Divide all decaying counts by LARGEST_UNIT: ``table`` (fields, m), ``totals`` (SETS, TOTALS).
 
-    The set LIFETIME and UNREPORTED do not decay.
+    The set LIFETIME and UNREPORTED do not decay. With a window, no counts do.
     """
+
+
+@divide_counts.case()
+def divide_no_counts(window, table, totals):
+    pass
+
+
+@divide_counts.case(None)
+def divide_decaying_counts(window, table, totals):
     for field in range(3 * LIFETIME):
         for j in range(table.shape[1]):
             table[field, j] /= LARGEST_UNIT
