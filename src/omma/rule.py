@@ -56,8 +56,8 @@ class Rule:
     calibration : tuple (a, b, b_j) or (a, b, b_j, s), optional
         Calibrate probabilities first: replace eta above 0 by ``σ(a·z + b + b_j)`` with
         z = logit(eta), and eta clipped to the range from 1e-12 to 1 - 1e-7. b_j has one number per
-        label. With s, logits beyond s are compressed first: z becomes z·r·(2 - r),
-        r = s / max(abs(z), s).
+        label; from a calibrator it contains (e - a)·z̄_j, too (docs/calibration.md). With s,
+        logits beyond s are compressed first: z becomes z·r·(2 - r), r = s / max(abs(z), s).
 
     Examples
     --------

@@ -46,7 +46,7 @@ tn, fn = 40 - 14 - 12 + 9, 12 - 9
 assert np.isclose(omma.metric(name).value(omma.Counts([9], [14], [12], 40)), tn / (tn + fn))
 """
 
-POLICY = '''"""Predict where a probability is above the mean of those of its row's labels."""
+POLICY = '''"""Predict where a probability is above 1 / m, the share of each of m labels."""
 
 from dataclasses import dataclass
 

@@ -14,6 +14,7 @@ from scipy import sparse
 
 import omma
 from omma.policies import POLICIES, policy_from_json
+from omma.policies.fixed import FixedPolicy
 
 M = 4
 HALF = omma.Rule([1.0, 2.0, 0.5, 1.0], [-0.5, -0.3, -0.4, -0.1])
@@ -313,8 +314,8 @@ def test_options_that_are_numpy_numbers_are_saved_too(policy, tmp_path):
 def test_labels_may_be_left_out_exactly_where_nothing_is_learnt_from_them(policy, layout):
     eta, y = data(policy)
     eta = LAYOUTS[layout](eta)
-    fixed = type(policy).__name__ in ("Threshold", "TopK", "FixedRule", "Mixture")
-    learns_from_labels = policy.feedback == "labels" and not fixed
+    is_fixed = isinstance(policy, FixedPolicy)
+    learns_from_labels = policy.feedback == "labels" and not is_fixed
     assert policy.needs_labels == learns_from_labels
     if learns_from_labels:
         with pytest.raises(ValueError, match="y of replay must be given"):

@@ -36,7 +36,7 @@ class Policy(ABC):
     A subclass defines its ``plan``, which compiled code reads. Single steps and replays run the
     same compiled code, so they return the same decisions, bit for bit. A plan is one for all rows:
     a policy whose rule depends on more than counts, as ``OnlineFrankWolfe`` does, also overrides
-    ``engine`` and ``rule``.
+    ``engine`` and ``_rule``.
     """
 
     feedback: Feedback = "labels"
