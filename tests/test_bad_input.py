@@ -310,3 +310,8 @@ def test_a_metric_with_a_budget_is_told_to_pass_both():
 
 def test_no_rows_of_a_batch_are_a_batch():
     assert omma.Batch.of(ETA, Y).take([]).n == 0
+
+
+@pytest.mark.parametrize("name", ["youden", "macro_youden", "informedness", "micro_j_statistic"])
+def test_names_of_balanced_accuracy_less_one_are_told_so(name):
+    refused(lambda: omma.metric(name), "it is 2·balanced_accuracy − 1: use 'balanced_accuracy'")

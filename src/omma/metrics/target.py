@@ -28,6 +28,7 @@ RANKINGS = re.compile(
     r"(macro_|micro_|neg_)?(roc_?auc|auc|auroc|auprc|pr_auc|average_precision|map|ap|log_?loss|"
     r"cross_entropy|brier|d2_log_loss|d2_brier|ndcg|dcg|mrr|label_ranking|coverage_error)(_.*)?"
 )
+YOUDEN = "it is 2·balanced_accuracy − 1: use 'balanced_accuracy', or macro_ or micro_ of it"
 # Names that people try, and what to use in their place.
 INSTEAD = {
     "hamming_loss": "it is 1 − micro_accuracy, which is to be maximized",
@@ -36,7 +37,7 @@ INSTEAD = {
     "top_k_accuracy": "it is micro_recall with a budget k, as in 'micro_recall@3'",
     "exact_match": "it is no function of the counts of labels",
     "subset_accuracy": "it is no function of the counts of labels",
-    "youden": "it is 2·balanced_accuracy − 1: use 'balanced_accuracy'",
+    **dict.fromkeys(("youden", "youden_j", "j_statistic", "informedness"), YOUDEN),
 }
 
 
@@ -106,8 +107,9 @@ def _own_name(spelled: str) -> str:
             f"{spelled!r} is not a metric of decisions: it judges probabilities, and no decision "
             "can raise it"
         )
-    if name in INSTEAD:
-        raise ValueError(f"there is no metric {spelled!r}: {INSTEAD[name]}")
+    of_label = name.removeprefix("macro_").removeprefix("micro_")
+    if of_label in INSTEAD:
+        raise ValueError(f"there is no metric {spelled!r}: {INSTEAD[of_label]}")
     if name.endswith("_samples"):
         raise ValueError(
             f"{spelled!r} is a mean over rows, and no function of the counts of labels: use "
