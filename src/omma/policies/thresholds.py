@@ -131,8 +131,9 @@ class RankedLabel:
     @property
     def cuts(self) -> Ints:
         """All numbers of entries that a threshold can predict: equal ones are decided alike."""
-        changes = np.flatnonzero(np.diff(self.probabilities) != 0) + 1
-        return np.unique(np.concatenate(([0], changes, [len(self.probabilities)])))
+        # The last entry differs from -1, which no probability is.
+        changes = np.flatnonzero(np.diff(self.probabilities, append=-1.0)) + 1
+        return np.append(0, changes)
 
     def thresholds(self, cuts: Ints) -> Floats:
         """The probability of the last entry that each cut predicts; infinite for none."""
