@@ -235,3 +235,8 @@ def test_smoothing_finds_what_the_kink_hides():
 def test_what_cannot_be_is_said_in_a_sentence(make, says):
     with pytest.raises((ValueError, TypeError), match=says):
         make()
+
+
+def test_a_smoothed_metric_in_json_may_leave_out_its_options():
+    short = omma.metrics.metric_from_json({"smoothed": "min_recall_specificity"})
+    assert short == omma.metrics.smoothed("min_recall_specificity")

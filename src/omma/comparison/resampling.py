@@ -300,7 +300,7 @@ def estimates(
     leads = np.maximum(gaps - optimism(compared_draws, best, eligible), np.minimum(gaps, 0.0))
     leads[best] = 0.0
     least, most = _around(leads, apart[best] - apart, quantile, (-widest, widest))
-    # So the table adds up: no other rule is shown above the best because luck left it alone.
+    # So the table adds up: no other rule is shown above the best by chance alone.
     centres = smooth[best].mean() - optimism(smooth, best, eligible) - leads
     low, high = _around(centres, smooth, quantile, ends)
     if any(outer in LEVEL for _, outer in means):
@@ -330,12 +330,12 @@ def optimism(draws: Array, best: int, eligible: NDArray[np.bool_]) -> float:
     best = int(eligible[:best].sum())
     means = draws.mean(axis=1)
     # What a rule has in a resample above its own mean is chance.
-    luck = draws - means[:, np.newaxis]
+    excess = draws - means[:, np.newaxis]
     gaps = np.maximum(means[best] - means, 0.0)
     noise = (draws[best] - draws).std(axis=1, ddof=1)
     gaps *= np.clip(1.0 - (noise / np.maximum(gaps, 1e-12)) ** 2, 0.0, 1.0)
-    leaders = (luck - gaps[:, np.newaxis]).argmax(axis=0)
-    return float(luck[leaders, np.arange(draws.shape[1])].mean())
+    leaders = (excess - gaps[:, np.newaxis]).argmax(axis=0)
+    return float(excess[leaders, np.arange(draws.shape[1])].mean())
 
 
 def _around(centres: Array, draws: Array, quantile: float, ends: Range) -> tuple[Array, Array]:

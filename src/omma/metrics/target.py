@@ -28,7 +28,7 @@ RANKINGS = re.compile(
     r"(macro_|micro_|neg_)?(roc_?auc|auc|auroc|auprc|pr_auc|average_precision|map|ap|log_?loss|"
     r"cross_entropy|brier|d2_log_loss|d2_brier|ndcg|dcg|mrr|label_ranking|coverage_error)(_.*)?"
 )
-YOUDEN = "it is 2·balanced_accuracy − 1: use 'balanced_accuracy', or macro_ or micro_ of it"
+YOUDEN = "it is 2·balanced_accuracy − 1: use 'balanced_accuracy', or its macro_ or micro_ average"
 # Names that people try, and what to use in their place.
 INSTEAD = {
     "hamming_loss": "it is 1 − micro_accuracy, which is to be maximized",

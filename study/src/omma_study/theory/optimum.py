@@ -168,10 +168,10 @@ def linearized(
     lead = gain - float(slope @ counts.tp + offset @ counts.predicted)
 
     # ``gradient`` has no derivative by positive, as no decision changes it.
-    def moved(change: Vector) -> float:
+    def value_with(change: Vector) -> float:
         return metric.value(Counts(counts.tp, counts.predicted, counts.positive + change, 1.0))
 
     steps = 1e-6 * np.eye(counts.m)  # central differences
-    by_positive = np.array([(moved(step) - moved(-step)) / 2e-6 for step in steps])
+    by_positive = np.array([(value_with(step) - value_with(-step)) / 2e-6 for step in steps])
     value = metric.value(counts)
     return Optimum(value, lead if gap is None else gap, counts, classifier, rule, by_positive, gain)
